@@ -1,7 +1,7 @@
 //! Records what each policy declares, in every namespace, by the identity that databases report.
 //!
-//! A claim and the search for conflicting claims are one step under one lock: of two concurrent policies at least one
-//! sees the other. The caller of a changed claim learns which policies to enqueue.
+//! `observe` searches for conflicting claims, `apply` sets the claim. Setting it searches once more, under the same lock:
+//! of two concurrent policies at least one sees the other. The caller of a changed claim learns which policies to enqueue.
 //!
 //! | the other policy is | what both declare |
 //! |---|---|
@@ -73,7 +73,7 @@ struct Held {
     /// Sequence number, which decides between policies that were created in the same second.
     order: usize,
     /// Policies with conflicting claims.
-    rivals: BTreeSet<(String, String)>,
+    rivals: BTreeSet<Pair>,
 }
 
 /// Whether `other` blocks `us`, given that both declare the same.
@@ -93,6 +93,43 @@ fn hinders(other: Party<'_>, us: Party<'_>) -> bool {
 
 type Pair = (String, String);
 type Party<'a> = (&'a Pair, &'a Claim, usize);
+type Table = HashMap<Pair, Held>;
+
+/// The sequence number of a policy: the one that it has, or the next one.
+fn order(all: &Table, us: &Pair) -> usize {
+    let next = || all.values().map(|held| held.order + 1).max().unwrap_or_default();
+    all.get(us).map_or_else(next, |held| held.order)
+}
+
+/// The other policies that declare the same, sorted by name.
+fn overlapping(all: &Table, us: &Pair, claim: &Claim) -> Vec<Rival> {
+    let others = all
+        .iter()
+        .filter(|(other, held)| *other != us && held.claim.place.system == claim.place.system);
+    let mut found: Vec<_> = others
+        .filter_map(|(other, held)| {
+            let same_database = held.claim.place == claim.place;
+            let over = overlap(&claim.desired, &held.claim.desired, same_database);
+            let who = PolicyId {
+                key: key(other),
+                uid: held.claim.uid.clone(),
+            };
+            (!over.is_empty()).then_some(Rival { who, over })
+        })
+        .collect();
+    found.sort_by_key(|rival| pair(&rival.who.key));
+    found
+}
+
+/// Those of them that block `us`.
+fn blocking(mut overlapping: Vec<Rival>, all: &Table, us: Party<'_>) -> Vec<Rival> {
+    overlapping.retain(|rival| {
+        let name = pair(&rival.who.key);
+        all.get(&name)
+            .is_some_and(|held| hinders((&name, &held.claim, held.order), us))
+    });
+    overlapping
+}
 
 /// A policy with a conflicting claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,13 +142,13 @@ pub struct Rival {
 
 /// The claims of all policies. Clones share them.
 #[derive(Clone, Default)]
-pub struct Claims(Arc<Mutex<HashMap<(String, String), Held>>>);
+pub struct Claims(Arc<Mutex<Table>>);
 
-fn pair(key: &Key) -> (String, String) {
+fn pair(key: &Key) -> Pair {
     (key.namespace.clone(), key.name.clone())
 }
 
-fn key(pair: &(String, String)) -> Key {
+fn key(pair: &Pair) -> Key {
     Key {
         namespace: pair.0.clone(),
         name: pair.1.clone(),
@@ -119,44 +156,29 @@ fn key(pair: &(String, String)) -> Key {
 }
 
 impl Claims {
+    /// The policies that would block this one with such a claim. Changes nothing.
+    pub fn rivals(&self, policy: &Key, claim: &Claim) -> Vec<Rival> {
+        let (all, us) = (self.lock(), pair(policy));
+        let order = order(&all, &us);
+        blocking(overlapping(&all, &us, claim), &all, (&us, claim, order))
+    }
+
     /// Sets a claim; returns the conflicting policies, and those whose result has changed.
     pub fn claim(&self, policy: &Key, claim: Claim) -> (Vec<Rival>, Vec<Key>) {
         let mut all = self.lock();
         let us = pair(policy);
-        let next = all.values().map(|held| held.order + 1).max().unwrap_or_default();
-        let (order, before) = all
-            .remove(&us)
-            .map_or_else(|| (next, BTreeSet::new()), |held| (held.order, held.rivals));
-        let mut rivals = Vec::new();
+        let order = order(&all, &us);
+        let overlapping = overlapping(&all, &us, &claim);
+        let now: BTreeSet<_> = overlapping.iter().map(|rival| pair(&rival.who.key)).collect();
+        let before = all.remove(&us).map(|held| held.rivals).unwrap_or_default();
         for (other, held) in all.iter_mut() {
-            let same_server = held.claim.place.system == claim.place.system;
-            let over = if same_server {
-                overlap(
-                    &claim.desired,
-                    &held.claim.desired,
-                    held.claim.place == claim.place,
-                )
-            } else {
-                Vec::new()
-            };
-            if over.is_empty() {
-                held.rivals.remove(&us);
-            } else {
+            if now.contains(other) {
                 held.rivals.insert(us.clone());
-                let who = PolicyId {
-                    key: key(other),
-                    uid: held.claim.uid.clone(),
-                };
-                rivals.push(Rival { who, over });
+            } else {
+                held.rivals.remove(&us);
             }
         }
-        rivals.sort_by_key(|rival| pair(&rival.who.key));
-        let now: BTreeSet<_> = rivals.iter().map(|rival| pair(&rival.who.key)).collect();
-        rivals.retain(|rival| {
-            let name = pair(&rival.who.key);
-            all.get(&name)
-                .is_some_and(|held| hinders((&name, &held.claim, held.order), (&us, &claim, order)))
-        });
+        let rivals = blocking(overlapping, &all, (&us, &claim, order));
         let affected = before.symmetric_difference(&now).map(key).collect();
         let held = Held {
             claim,
@@ -214,7 +236,7 @@ impl Claims {
             .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, String), Held>> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.0.lock()
     }
 }
@@ -260,6 +282,16 @@ mod tests {
         assert!(rivals.is_empty());
         assert_eq!(affected, [policy("a")]);
         assert!(!claims.is_contested(&policy("a")));
+    }
+
+    #[test]
+    fn a_search_for_conflicts_claims_nothing() {
+        let claims = Claims::default();
+        claims.claim(&policy("a"), claim("1/5", "roles: [{name: x}]"));
+        let wanted = claim("1/5", "roles: [{name: x}]");
+        assert_eq!(claims.rivals(&policy("b"), &wanted).len(), 1);
+        assert!(!claims.is_contested(&policy("a")), "b has claimed nothing yet");
+        assert_eq!(claims.claim(&policy("b"), wanted).1, [policy("a")]);
     }
 
     fn of(namespace: &str) -> Key {

@@ -56,49 +56,43 @@ pub struct Names {
 pub struct ConvergedCache(Mutex<HashMap<Key, Arc<ConvergedInputs>>>);
 
 impl ConvergedCache {
-    /// Remembers the inputs of a policy.
-    pub fn remember(&self, key: &Key, inputs: ConvergedInputs) {
-        self.lock().insert(key.clone(), Arc::new(inputs));
+    /// Remembers the inputs of a policy that has converged.
+    pub fn remember(&self, key: &Key, inputs: Arc<ConvergedInputs>) {
+        self.lock().insert(key.clone(), inputs);
     }
 
-    /// Forgets them: the next reconcile reads everything.
+    /// Forgets a policy that is gone.
     pub fn forget(&self, key: &Key) {
         self.lock().remove(key);
     }
 
-    /// Whether nothing has changed since. In doubt, it has.
-    pub async fn is_converged(&self, setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<bool, Problem> {
-        let Some(inputs) = self.lock().get(&wanted.who.key).cloned() else {
-            return Ok(false);
+    /// Takes the remembered inputs, and returns them if nothing has changed since. In doubt, it has. Only a reconcile
+    /// that converges remembers them again: after any other, the next one reads everything.
+    pub async fn unchanged(
+        &self,
+        setup: &Setup,
+        read: &Reader,
+        wanted: &Wanted,
+    ) -> Result<Option<Arc<ConvergedInputs>>, Problem> {
+        let Some(inputs) = self.lock().remove(&wanted.who.key) else {
+            return Ok(None);
         };
         let same = inputs.uid == wanted.who.uid
             && inputs.generation == wanted.generation
             && inputs.requested == wanted.requested
             && !setup.claims.is_contested(&wanted.who.key)
             && inputs.read.are_unchanged(read);
-        // This reconcile decides again from what it reads.
         if !same {
-            self.forget(&wanted.who.key);
-            return Ok(false);
+            return Ok(None);
         }
         let connected = setup.pools.get(&inputs.target).await;
-        let session = connected.map_err(|error| self.lost(wanted, error))?;
+        let session = connected.map_err(|error| problems::of_postgres(error, problems::During::Connect))?;
         if *session.identity() != inputs.identity {
-            self.forget(&wanted.who.key);
-            return Ok(false);
+            return Ok(None);
         }
         // Privileges may have changed, too: the full reconcile reports that better.
         let unchanged = inspect::is_unchanged(&session, &inputs.needs, &inputs.digest).await;
-        let unchanged = unchanged.unwrap_or(false);
-        if !unchanged {
-            self.forget(&wanted.who.key);
-        }
-        Ok(unchanged)
-    }
-
-    fn lost(&self, wanted: &Wanted, error: stanchion_postgres::Error) -> Problem {
-        self.forget(&wanted.who.key);
-        problems::of_postgres(error, problems::During::Connect)
+        Ok(unchanged.unwrap_or(false).then_some(inputs))
     }
 
     fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<Key, Arc<ConvergedInputs>>> {

@@ -8,6 +8,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
+use stanchion_kernel::Problem;
+use stanchion_kernel::problem::Cause;
 
 /// The names at `/metrics`, and the original's names for a collector.
 pub const OTLP_NAMES: [(&str, &str); 11] = [
@@ -157,20 +159,25 @@ impl PolicyMetrics {
         Running(self.inflight.clone())
     }
 
-    /// Records a finished reconcile, with the reason if it failed.
-    pub fn ended(&self, reason: Option<&'static str>, elapsed: Duration) {
-        let result = if reason.is_some() { "error" } else { "success" };
-        let labels = Ended {
-            result,
-            reason: reason.unwrap_or("Reconciled"),
+    /// Records a finished reconcile, with its problem if it failed.
+    pub fn ended(&self, problem: Option<&Problem>, elapsed: Duration) {
+        let labels = match problem {
+            Some(problem) => Ended {
+                result: "error",
+                reason: problem.reason,
+            },
+            None => Ended {
+                result: "success",
+                reason: "Reconciled",
+            },
         };
         self.reconciles.get_or_create(&labels).inc();
         self.duration.observe(elapsed.as_secs_f64() * 1000.0);
-        let counter = match reason {
-            Some(crate::problems::LOCK_CONTENTION) => &self.lock_contention,
-            Some(crate::problems::CONFLICT) => &self.conflicts,
-            Some("InvalidSpec") => &self.invalid_specs,
-            Some(crate::problems::CONNECTION) => &self.connection_failures,
+        let counter = match problem.map(|problem| problem.cause) {
+            Some(Cause::DatabaseBusy) => &self.lock_contention,
+            Some(Cause::Overlap) => &self.conflicts,
+            Some(Cause::InvalidSpec) => &self.invalid_specs,
+            Some(Cause::Unreachable) => &self.connection_failures,
             _ => return,
         };
         counter.inc();

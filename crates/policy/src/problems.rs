@@ -2,10 +2,13 @@
 
 use stanchion_kernel::Problem;
 use stanchion_kernel::problem::Cause;
+use stanchion_kernel::watch::dependencies::Key;
 use stanchion_postgres::Error as PostgresError;
 use stanchion_roles::apply;
 use stanchion_roles::inspect;
 use stanchion_roles::plan::{Check, Plan};
+
+use crate::claims::Rival;
 
 /// Another process holds the database's lock; nothing failed.
 pub const LOCK_CONTENTION: &str = "LockContention";
@@ -17,6 +20,9 @@ pub const UNSAFE_DROPS: &str = "UnsafeRoleDrops";
 pub const PRIVILEGES: &str = "InsufficientPrivileges";
 /// No query succeeded.
 pub const CONNECTION: &str = "DatabaseConnectionFailed";
+
+/// How many overlaps a conflict names; the rest is counted.
+const NAMED: usize = 5;
 
 /// What the operator did when PostgreSQL returned an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +51,12 @@ pub fn of_postgres(error: PostgresError, during: During) -> Problem {
             During::Apply => "ApplyFailed",
         },
     };
-    problem.with_reason(reason)
+    let problem = problem.with_reason(reason);
+    match problem.cause {
+        // The database refused a statement of a spec that is valid.
+        Cause::InvalidSpec => problem.with_cause(Cause::Other),
+        _ => problem,
+    }
 }
 
 fn disconnected(problem: Problem) -> Problem {
@@ -83,18 +94,41 @@ pub fn of_apply(error: apply::Error) -> Problem {
     }
 }
 
+/// Other policies declare the same as a policy of this namespace.
+pub fn conflict(namespace: &str, rivals: &[Rival]) -> Problem {
+    let lines: Vec<_> = rivals
+        .iter()
+        .map(|rival| {
+            let named: Vec<_> = rival.over.iter().take(NAMED).map(String::as_str).collect();
+            let more = match rival.over.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let Key { namespace, name } = &rival.who.key;
+            format!("{namespace}/{name} also declares {}{more}", named.join(", "))
+        })
+        .collect();
+    let among_ourselves = rivals.iter().any(|rival| rival.who.key.namespace == namespace);
+    let consequence = if among_ourselves {
+        "neither is applied until only one does"
+    } else {
+        "the older one takes precedence, and this one waits for it"
+    };
+    Problem::human(
+        CONFLICT,
+        format!("policy {}; {consequence}", lines.join("; policy ")),
+    )
+    .with_cause(Cause::Overlap)
+}
+
 /// The blockers of a plan.
 pub fn blocked(plan: &Plan) -> Problem {
-    let reason = match plan.blockers.iter().map(|blocker| blocker.check).min() {
-        Some(Check::ExecutorAuthority) => PRIVILEGES,
-        Some(Check::RoleDropSafety) => UNSAFE_DROPS,
-        Some(Check::SchemaOwnerTransfer) => "SchemaOwnerTransferBlocked",
-        Some(Check::ServerCompatibility) | None => "UnsupportedByServer",
+    let (reason, cause) = match plan.blockers.iter().map(|blocker| blocker.check).min() {
+        Some(Check::ExecutorAuthority) => (PRIVILEGES, Cause::Other),
+        Some(Check::RoleDropSafety) => (UNSAFE_DROPS, Cause::UnsafeDrop),
+        Some(Check::SchemaOwnerTransfer) => ("SchemaOwnerTransferBlocked", Cause::Other),
+        Some(Check::ServerCompatibility) | None => ("UnsupportedByServer", Cause::Other),
     };
     let lines: Vec<_> = plan.blockers.iter().map(ToString::to_string).collect();
-    let problem = Problem::human(reason, lines.join("; "));
-    match plan.blockers.iter().map(|blocker| blocker.check).min() {
-        Some(Check::RoleDropSafety) => problem.with_cause(Cause::UnsafeDrop),
-        _ => problem,
-    }
+    Problem::human(reason, lines.join("; ")).with_cause(cause)
 }

@@ -8,6 +8,7 @@ pub mod postgres;
 
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What has to change before a retry can succeed.
@@ -137,6 +138,7 @@ pub enum Cause {
 ///
 /// The message says what happened, to which object, and what to do next. It appears in the status, events and logs, so
 /// it never contains a secret; the source chain is only for the log.
+#[derive(Clone)]
 pub struct Problem {
     /// What has to change.
     pub class: Class,
@@ -148,7 +150,7 @@ pub struct Problem {
     pub cause: Cause,
     /// Overrides the class's retry, if the cause is known to pass sooner or later than usual.
     pub retry: Option<Retry>,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Problem {
@@ -187,7 +189,7 @@ impl Problem {
     /// Keeps the cause for the log.
     #[must_use]
     pub fn caused_by(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
-        self.source = Some(Box::new(source));
+        self.source = Some(Arc::new(source));
         self
     }
 

@@ -6,11 +6,14 @@ mod secrets;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt;
+use rand::CryptoRng;
 use secrecy::{ExposeSecret, SecretString};
 use stanchion_api::policy::POLICY_LABEL;
 use stanchion_kernel::Problem;
 use stanchion_kernel::apply::{self, Intent, Takeover};
+use stanchion_kernel::context::Parent;
 use stanchion_kernel::redact::{FingerprintKey, Verdict};
 use stanchion_roles::facts::Facts;
 
@@ -31,15 +34,30 @@ pub struct Passwords {
     pub secrets: Vec<Intent>,
 }
 
-/// Reads and generates the passwords of a policy.
-pub async fn resolve(
+/// What the Secrets contain about the password of a role.
+pub struct StoredPassword {
+    role: String,
+    value: StoredValue,
+}
+
+enum StoredValue {
+    /// A user's Secret has it.
+    Kept(SecretString),
+    /// The operator keeps it in this Secret, or will.
+    Made {
+        secret: String,
+        key: String,
+        length: u32,
+        live: Option<Secret>,
+    },
+}
+
+/// Reads the Secrets of all passwords.
+pub async fn read(
     requests: &[PasswordRequest],
     secrets: &mut Secrets<'_>,
-    key: &FingerprintKey,
-    before: &BTreeMap<String, String>,
-) -> Result<Passwords, Problem> {
-    let mut passwords = Passwords::default();
-    let parent = secrets.read.parent().clone();
+) -> Result<Vec<StoredPassword>, Problem> {
+    let mut stored = Vec::with_capacity(requests.len());
     for request in requests {
         let value = match &request.source {
             Source::Kept { secret, key } => {
@@ -53,35 +71,63 @@ pub async fn resolve(
                         ),
                     ));
                 }
-                value
+                StoredValue::Kept(value)
             }
-            Source::Made { secret, key, length } => {
-                let live = secrets.get(secret).await?.cloned();
-                let (value, child) = made(request, live.as_ref(), (secret, key), *length, &parent.key.name)?;
-                let takeover = match &live {
-                    Some(live) if live.labels().get(POLICY_LABEL) == Some(&label(&parent.key.name)) => {
-                        Takeover::Adopt
-                    }
+            Source::Made { secret, key, length } => StoredValue::Made {
+                secret: secret.clone(),
+                key: key.clone(),
+                length: *length,
+                live: secrets.get(secret).await?.cloned(),
+            },
+        };
+        stored.push(StoredPassword {
+            role: request.role.clone(),
+            value,
+        });
+    }
+    Ok(stored)
+}
+
+/// Decides about all passwords, and generates those that do not exist yet. Pure.
+pub fn decide(
+    stored: &[StoredPassword],
+    parent: &Parent,
+    key: &FingerprintKey,
+    before: &BTreeMap<String, String>,
+    random: &mut dyn CryptoRng,
+) -> Result<Passwords, Problem> {
+    let mut passwords = Passwords::default();
+    for StoredPassword { role, value } in stored {
+        let value = match value {
+            StoredValue::Kept(value) => value.clone(),
+            StoredValue::Made {
+                secret,
+                key,
+                length,
+                live,
+            } => {
+                let policy = &parent.key.name;
+                let (value, child) = made(role, live.as_ref(), (secret, key, *length), policy, random);
+                let takeover = match live {
+                    Some(live) if live.labels().get(POLICY_LABEL) == Some(&label(policy)) => Takeover::Adopt,
                     _ => Takeover::Refuse,
                 };
-                let intent = Intent::new(&child, &parent)?;
+                let intent = Intent::new(&child, parent)?;
                 passwords
                     .secrets
-                    .extend(apply::decide(intent, live.as_ref(), &parent, takeover)?);
+                    .extend(apply::decide(intent, live.as_ref(), parent, takeover)?);
                 value
             }
         };
-        let field = format!("password/{}", request.role);
-        let known = before.get(&request.role).is_some_and(|fingerprint| {
+        let field = format!("password/{role}");
+        let known = before.get(role).is_some_and(|fingerprint| {
             key.compare(fingerprint, &parent.uid, &field, &[&value]) == Verdict::Same
         });
         if !known {
-            passwords.changed.insert(request.role.clone());
+            passwords.changed.insert(role.clone());
         }
         let fingerprint = key.fingerprint(&parent.uid, &field, &[&value]);
-        passwords
-            .values
-            .insert(request.role.clone(), (value, fingerprint));
+        passwords.values.insert(role.clone(), (value, fingerprint));
     }
     Ok(passwords)
 }

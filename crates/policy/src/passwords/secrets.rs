@@ -9,7 +9,7 @@ use stanchion_kernel::{Problem, Reader};
 
 /// Reads Secrets, each once in a reconcile.
 pub struct Secrets<'a> {
-    pub(super) read: &'a Reader,
+    read: &'a Reader,
     found: BTreeMap<String, Option<Secret>>,
 }
 

@@ -1,6 +1,7 @@
 //! The controller of `PostgresPolicy`. Each step of a reconcile is one file.
 
 pub mod apply;
+pub mod cleanup;
 pub mod observe;
 pub mod plan;
 pub mod report;
@@ -20,8 +21,7 @@ use stanchion_kernel::watch::primary::key;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Scope, Writer};
 use tokio::sync::OnceCell;
 
-use self::observe::Observed;
-use self::plan::Plan;
+use self::cleanup::Granted;
 use self::target::Target;
 use crate::converged_cache::ConvergedCache;
 use crate::setup::Setup;
@@ -61,11 +61,21 @@ impl PolicyController {
     }
 }
 
+/// The state of a reconcile, by the path that it takes.
+pub enum Path<E, C> {
+    /// The policy is enforced.
+    Ensure(E),
+    /// The policy is suspended.
+    Suspended,
+    /// The policy is being deleted.
+    Cleanup(C),
+}
+
 impl Reconciler for PolicyController {
     type Object = PostgresPolicy;
     type Target = Target;
-    type Observed = Observed;
-    type Plan = Plan;
+    type Observed = Path<observe::Observed, Option<Granted>>;
+    type Plan = Path<plan::Plan, ()>;
     type Applied = apply::Applied;
 
     const NAME: &'static str = "policy";
@@ -117,25 +127,47 @@ impl Reconciler for PolicyController {
         validate::cleanup_target(policy)
     }
 
-    async fn observe(&self, read: &Reader, target: &Target) -> Result<Observed, Problem> {
+    async fn observe(&self, read: &Reader, target: &Target) -> Result<Self::Observed, Problem> {
         let _running = self.setup.metrics.running();
-        observe::observe(self, read, target).await
+        Ok(match target {
+            Target::Suspended(_) => Path::Suspended,
+            Target::Ensure(wanted) => Path::Ensure(observe::observe(self, read, wanted).await?),
+            Target::Cleanup(cleanup) => Path::Cleanup(cleanup::observe(self, read, cleanup).await?),
+        })
     }
 
-    fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
-        plan::plan(target, observed)
+    fn plan(target: &Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
+        Ok(match (target, observed) {
+            (Target::Ensure(wanted), Path::Ensure(observed)) => {
+                Path::Ensure(plan::plan(wanted, observed, &mut rand::rng()))
+            }
+            (_, Path::Cleanup(_)) => Path::Cleanup(()),
+            _ => Path::Suspended,
+        })
     }
 
     async fn apply(
         &self,
         write: &Writer,
         target: &Target,
-        observed: &Observed,
-        plan: Plan,
+        observed: &Self::Observed,
+        plan: Self::Plan,
         applied: &mut apply::Applied,
     ) -> Result<(), Problem> {
         let _running = self.setup.metrics.running();
-        Box::pin(apply::apply(self, write, target, observed, plan, applied)).await
+        match (target, observed, plan) {
+            (Target::Ensure(wanted), _, Path::Ensure(plan)) => {
+                Box::pin(apply::apply(self, write, wanted, plan, applied)).await
+            }
+            (Target::Cleanup(cleanup), Path::Cleanup(granted), _) => {
+                cleanup::apply(self, write, cleanup, granted.as_ref()).await
+            }
+            (Target::Suspended(policy), ..) => {
+                cleanup::release(self, write, &policy.key);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     fn report(
@@ -147,8 +179,6 @@ impl Reconciler for PolicyController {
     }
 
     fn on_finished(&self, problem: Option<&Problem>, elapsed: Duration) {
-        self.setup
-            .metrics
-            .ended(problem.map(|problem| problem.reason), elapsed);
+        self.setup.metrics.ended(problem, elapsed);
     }
 }

@@ -4,44 +4,60 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
-use stanchion_api::policy::{DeletionPolicy, POLICY_LABEL, PostgresPolicyStatus, condition};
+use stanchion_api::policy::{POLICY_LABEL, PostgresPolicyStatus, condition};
 use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
+use stanchion_kernel::context::Parent;
 use stanchion_kernel::problem::{Cause, Retry};
+use stanchion_kernel::redact::FingerprintKey;
+use stanchion_kernel::watch::dependencies::Key;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::server::LOG_GRANTS;
-use stanchion_postgres::{Answered, ConnectionConfig, Identity, Level, Security, Server, Session, quote};
-use stanchion_roles::expand::{Desired, after_deletion};
+use stanchion_postgres::{
+    Answered, ConnectionConfig, Identity, Level, Pooled, Security, Server, Session, quote,
+};
 use stanchion_roles::facts::Facts;
 use stanchion_roles::inspect::{InspectionDigest, Needs, inspect_with_digest};
 
 use crate::claims::{Claim, DatabaseKey, Rival};
-use crate::converged_cache::Names;
-use crate::passwords::{self, Passwords, Secrets};
+use crate::converged_cache::{ConvergedInputs, Names};
+use crate::passwords::{self, Secrets, StoredPassword};
 use crate::plans::label;
 use crate::policy::PolicyController;
-use crate::policy::target::{CleanupTarget, Content, Target, Wanted};
+use crate::policy::target::{Content, Wanted};
 use crate::policy::validate::{content, created, who};
 use crate::setup::Setup;
 use crate::{connection, problems, profiles};
 
 /// The observed state.
 pub enum Observed {
-    /// Nothing was read.
-    Nothing,
-    /// Everything is unchanged since the last reconcile.
-    Unchanged,
+    /// Everything is unchanged since a reconcile with these inputs.
+    Unchanged(Arc<ConvergedInputs>),
+    /// The database answered.
+    Connected(Box<Connected>),
+}
+
+/// What is known once the database has answered.
+pub struct Connected {
+    /// The claim of this policy, which is not set yet.
+    pub claim: Claim,
+    /// Policies with a conflicting claim that no longer exist.
+    pub stale: Vec<Key>,
+    /// What was found.
+    pub found: Found,
+}
+
+/// What was found.
+pub enum Found {
     /// Another policy declares the same.
-    Conflicting(Box<Conflicting>),
-    /// What there is.
-    Ensure(Box<Current>),
-    /// What a deleted policy granted.
-    Cleanup(Box<CleanupState>),
+    Conflict(Conflicting),
+    /// The rest could not be read.
+    Failed(Problem),
+    /// The state of the database.
+    Database(Arc<Current>),
 }
 
 /// A policy with conflicts.
 pub struct Conflicting {
-    /// The policy's namespace.
-    pub namespace: String,
     /// The database.
     pub identity: Identity,
     /// How far the server was verified.
@@ -54,6 +70,8 @@ pub struct Conflicting {
 
 /// Everything that the plan needs.
 pub struct Current {
+    /// The policy as the owner of its children.
+    pub parent: Parent,
     /// The connection to the database.
     pub database: ConnectionConfig,
     /// Identity of the database.
@@ -72,43 +90,25 @@ pub struct Current {
     pub answered: Answered,
     /// A digest of what was inspected.
     pub digest: InspectionDigest,
-    /// The desired passwords.
-    pub passwords: Passwords,
+    /// What the Secrets contain about the passwords.
+    pub passwords: Vec<StoredPassword>,
+    /// Detects changed passwords.
+    pub fingerprints: Arc<FingerprintKey>,
     /// The existing plans.
     pub plans: Vec<PostgresPolicyPlan>,
     /// Names of the objects that were read.
     pub read: Names,
 }
 
-/// What a deleted policy granted.
-pub struct CleanupState {
-    /// The connection to the database.
-    pub database: ConnectionConfig,
-    /// The desired state after the deletion.
-    pub desired: Desired,
-}
-
 /// Reads everything that the plan needs.
 pub async fn observe(
     controller: &PolicyController,
     read: &Reader,
-    target: &Target,
+    wanted: &Wanted,
 ) -> Result<Observed, Problem> {
-    match target {
-        Target::Suspended(policy) => {
-            controller.converged.forget(&policy.key);
-            for other in controller.setup.claims.release(&policy.key) {
-                read.wake::<PostgresPolicy>(&other);
-            }
-            Ok(Observed::Nothing)
-        }
-        Target::Ensure(wanted) => {
-            let current = Box::pin(present(controller, read, wanted)).await;
-            // As in pgroles: errors that need a person or another object are retried at `spec.interval`.
-            current.map_err(|problem| retry_at_interval(problem, wanted))
-        }
-        Target::Cleanup(cleanup) => Box::pin(absent(controller, read, cleanup)).await,
-    }
+    let observed = Box::pin(present(controller, read, wanted)).await;
+    // As in pgroles: errors that need a person or another object are retried at `spec.interval`.
+    observed.map_err(|problem| retry_at_interval(problem, wanted))
 }
 
 /// Retries problems that need a change elsewhere at the usual interval.
@@ -122,75 +122,121 @@ pub fn retry_at_interval(problem: Problem, wanted: &Wanted) -> Problem {
 
 async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) -> Result<Observed, Problem> {
     let setup = &controller.setup;
-    if controller.converged.is_converged(setup, read, wanted).await? {
-        return Ok(Observed::Unchanged);
+    if let Some(inputs) = controller.converged.unchanged(setup, read, wanted).await? {
+        return Ok(Observed::Unchanged(inputs));
     }
     controller.survey(read).await?;
     let mut secrets = Secrets::new(read);
     let database = connection::resolve(&wanted.connection, &mut secrets).await?;
     let content = profiles::complete(read, wanted).await?;
     let connected = setup.pools.get(&database).await;
-    let mut session = connected.map_err(|error| problems::of_postgres(error, problems::During::Connect))?;
-    let identity = session.identity().clone();
-    connection::check_identity(&wanted.connection, &database, &identity)?;
+    let session = connected.map_err(|error| problems::of_postgres(error, problems::During::Connect))?;
+    connection::check_identity(&wanted.connection, &database, session.identity())?;
     let server = server(&session).await?;
-    // A login that may not change roles does not count for the policies of others.
-    let counts = wanted.mode.applies() && server.level() != Level::Plain;
-    let weight = ClaimWeight {
-        identity: &identity,
-        peer: session.peer(),
-        counts,
+    let claim = Claim {
+        uid: wanted.who.uid.clone(),
+        created: wanted.created,
+        place: session.identity().into(),
+        peer: Some(session.peer()),
+        // A login that may not change roles does not count for the policies of others.
+        counts: wanted.mode.applies() && server.level() != Level::Plain,
+        waited: waits(&wanted.before),
+        desired: Arc::clone(&content.desired),
     };
-    let rivals = claim(setup, read, wanted, weight, &content).await?;
-    if !rivals.is_empty() {
-        return Ok(Observed::Conflicting(Box::new(Conflicting {
-            namespace: wanted.who.key.namespace.clone(),
-            security: session.security(),
-            identity,
-            content,
-            rivals,
-        })));
-    }
-    let applied = &wanted.before.applied_password_source_versions;
-    let passwords = passwords::resolve(&wanted.passwords, &mut secrets, &setup.fingerprints, applied).await?;
-    let needs = Arc::new(Needs::of(&content.desired));
-    let (facts, digest) = inspect_with_digest(&mut session, &needs)
-        .await
-        .map_err(problems::of_inspection)?;
-    let (security, answered) = (session.security(), session.keep_answer());
-    drop(session);
-    let selector = format!("{POLICY_LABEL}={}", label(&wanted.who.key.name));
-    let mut plans: Vec<PostgresPolicyPlan> = read.list(&selector).await?;
-    plans.retain(|plan| plan.spec.policy_ref.name == wanted.who.key.name);
-    Ok(Observed::Ensure(Box::new(Current {
-        read: Names {
-            secrets: secrets.names(),
-            config_maps: wanted
-                .profiles_from
-                .iter()
-                .map(|from| from.name.clone())
-                .collect(),
-            plans: plans.iter().map(ResourceExt::name_any).collect(),
-        },
+    let opened = Opened {
+        setup,
+        read,
+        wanted,
+        secrets,
         database,
-        identity,
-        security,
-        warnings: warnings(wanted, &server),
         content,
-        needs,
-        facts,
-        answered,
-        digest,
-        passwords,
-        plans,
+        session,
+        server,
+    };
+    let mut stale = Vec::new();
+    let found = Box::pin(opened.find(&claim, &mut stale)).await;
+    Ok(Observed::Connected(Box::new(Connected {
+        claim,
+        stale,
+        found: found.unwrap_or_else(Found::Failed),
     })))
 }
 
-/// The weight of a policy's claim in other namespaces.
-struct ClaimWeight<'a> {
-    identity: &'a Identity,
-    peer: String,
-    counts: bool,
+/// A reconcile with a connection.
+struct Opened<'a> {
+    setup: &'a Setup,
+    read: &'a Reader,
+    wanted: &'a Wanted,
+    secrets: Secrets<'a>,
+    database: ConnectionConfig,
+    content: Content,
+    session: Pooled,
+    server: Server,
+}
+
+impl Opened<'_> {
+    async fn find(mut self, claim: &Claim, stale: &mut Vec<Key>) -> Result<Found, Problem> {
+        let rivals = self.rivals(claim, stale).await?;
+        if !rivals.is_empty() {
+            return Ok(Found::Conflict(Conflicting {
+                identity: self.session.identity().clone(),
+                security: self.session.security(),
+                content: self.content,
+                rivals,
+            }));
+        }
+        let passwords = passwords::read(&self.wanted.passwords, &mut self.secrets).await?;
+        let needs = Arc::new(Needs::of(&self.content.desired));
+        let (facts, digest) = inspect_with_digest(&mut self.session, &needs)
+            .await
+            .map_err(problems::of_inspection)?;
+        let identity = self.session.identity().clone();
+        let (security, answered) = (self.session.security(), self.session.keep_answer());
+        drop(self.session);
+        let policy = &self.wanted.who.key.name;
+        let selector = format!("{POLICY_LABEL}={}", label(policy));
+        let mut plans: Vec<PostgresPolicyPlan> = self.read.list(&selector).await?;
+        plans.retain(|plan| plan.spec.policy_ref.name == *policy);
+        let profiles = self.wanted.profiles_from.iter();
+        Ok(Found::Database(Arc::new(Current {
+            parent: self.read.parent().clone(),
+            read: Names {
+                secrets: self.secrets.names(),
+                config_maps: profiles.map(|from| from.name.clone()).collect(),
+                plans: plans.iter().map(ResourceExt::name_any).collect(),
+            },
+            database: self.database,
+            identity,
+            security,
+            warnings: warnings(self.wanted, &self.server),
+            content: self.content,
+            needs,
+            facts,
+            answered,
+            digest,
+            passwords,
+            fingerprints: Arc::clone(&self.setup.fingerprints),
+            plans,
+        })))
+    }
+
+    /// The policies that block this one. A policy that no longer exists does not: it is `stale`.
+    async fn rivals(&self, claim: &Claim, stale: &mut Vec<Key>) -> Result<Vec<Rival>, Problem> {
+        let mut present = Vec::new();
+        for rival in self.setup.claims.rivals(&self.wanted.who.key, claim) {
+            let key = &rival.who.key;
+            let live: Option<PostgresPolicy> = self.read.get_in(&key.namespace, &key.name).await?;
+            let is_there = live.is_some_and(|live| {
+                who(&live) == rival.who && !live.spec.suspend && live.metadata.deletion_timestamp.is_none()
+            });
+            if is_there {
+                present.push(rival);
+            } else {
+                stale.push(key.clone());
+            }
+        }
+        Ok(present)
+    }
 }
 
 /// The server's properties, and the login's privileges there.
@@ -211,80 +257,6 @@ fn warnings(wanted: &Wanted, server: &Server) -> Vec<String> {
         )
     });
     warning.into_iter().collect()
-}
-
-/// Claims what this policy declares, enqueues affected policies, and returns the conflicting ones. A policy that no
-/// longer exists does not conflict.
-async fn claim(
-    setup: &Setup,
-    read: &Reader,
-    wanted: &Wanted,
-    weight: ClaimWeight<'_>,
-    content: &Content,
-) -> Result<Vec<Rival>, Problem> {
-    let claim = Claim {
-        uid: wanted.who.uid.clone(),
-        created: wanted.created,
-        place: weight.identity.into(),
-        peer: Some(weight.peer),
-        counts: weight.counts,
-        waited: waits(&wanted.before),
-        desired: Arc::clone(&content.desired),
-    };
-    let (rivals, affected) = setup.claims.claim(&wanted.who.key, claim);
-    for other in &affected {
-        read.wake::<PostgresPolicy>(other);
-    }
-    let mut present = Vec::new();
-    for rival in rivals {
-        let key = &rival.who.key;
-        let live: Option<PostgresPolicy> = read.get_in(&key.namespace, &key.name).await?;
-        let is_there = live.is_some_and(|live| {
-            who(&live) == rival.who && !live.spec.suspend && live.metadata.deletion_timestamp.is_none()
-        });
-        if is_there {
-            present.push(rival);
-        } else {
-            setup.claims.release(key);
-        }
-    }
-    Ok(present)
-}
-
-async fn absent(
-    controller: &PolicyController,
-    read: &Reader,
-    cleanup: &CleanupTarget,
-) -> Result<Observed, Problem> {
-    controller.converged.forget(&cleanup.who.key);
-    let revokes = cleanup.policy == DeletionPolicy::Revoke;
-    let Some(wanted) = cleanup.wanted.as_ref().filter(|_| revokes) else {
-        return Ok(Observed::Nothing);
-    };
-    // A policy that never reached its database has granted nothing.
-    if wanted.before.managed_database_identity.is_none() {
-        return Ok(Observed::Nothing);
-    }
-    let stuck = |problem: Problem| {
-        problem.while_doing("deletionPolicy is Revoke (set it to Retain to let go without)")
-    };
-    let mut secrets = Secrets::new(read);
-    let database = connection::resolve(&wanted.connection, &mut secrets)
-        .await
-        .map_err(stuck)?;
-    let content = profiles::complete(read, wanted).await.map_err(stuck)?;
-    let found = controller.setup.pools.place(&database).await;
-    let found = found.map_err(|error| stuck(problems::of_postgres(error, problems::During::Connect)))?;
-    let others =
-        controller
-            .setup
-            .claims
-            .others(&cleanup.who.key, &DatabaseKey::from(&found.identity), &found.peer);
-    let others: Vec<&Desired> = others.iter().map(AsRef::as_ref).collect();
-    Ok(Observed::Cleanup(Box::new(CleanupState {
-        database,
-        desired: after_deletion(&content.desired, &others),
-    })))
 }
 
 /// Whether the policy waited for another one at its last reconcile.
@@ -327,7 +299,9 @@ mod tests {
             "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy", "metadata": { "name": "p" },
             "spec": { "connection": { "secretRef": { "name": "db" } }, "interval": "7m" },
         });
-        let Ok(Target::Ensure(wanted)) = validate(&serde_json::from_value(policy).unwrap()) else {
+        let Ok(crate::policy::target::Target::Ensure(wanted)) =
+            validate(&serde_json::from_value(policy).unwrap())
+        else {
             panic!("not present")
         };
         let interval = Retry::After(Duration::from_mins(7));

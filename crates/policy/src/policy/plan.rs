@@ -1,87 +1,105 @@
 //! Decides what to do. Pure: the engine compares, and the existing plans determine the rest.
 
+use std::sync::Arc;
+
+use rand::CryptoRng;
 use stanchion_kernel::Problem;
-use stanchion_kernel::problem::Cause;
+use stanchion_kernel::watch::dependencies::Key;
 use stanchion_roles::diff::{self, diff};
 use stanchion_roles::plan::Plan as Changes;
 
+use crate::claims::Claim;
+use crate::converged_cache::ConvergedInputs;
+use crate::passwords::{self, Passwords};
 use crate::plans::{LifecycleInputs, Transitions, transitions};
-use crate::policy::observe::{Conflicting, Current, Observed, retry_at_interval};
-use crate::policy::target::{Target, Wanted};
+use crate::policy::observe::{Connected, Current, Found, Observed, retry_at_interval};
+use crate::policy::target::Wanted;
 use crate::problems;
-
-/// How many overlaps are named; the rest is counted.
-const NAMED: usize = 5;
 
 /// The decision.
 pub enum Plan {
-    /// Do nothing.
-    Nothing,
-    /// Changes, and what happens to them.
+    /// Nothing has changed since a reconcile with these inputs.
+    Unchanged(Arc<ConvergedInputs>),
+    /// Claim what the policy declares, and then go on.
+    Claim(Box<ClaimPlan>),
+}
+
+/// The claim, and what follows.
+pub struct ClaimPlan {
+    /// The claim.
+    pub claim: Claim,
+    /// Policies whose claims end, because they no longer exist.
+    pub stale: Vec<Key>,
+    /// What follows.
+    pub next: Next,
+}
+
+/// What follows a claim.
+pub enum Next {
+    /// Make the changes.
     Ensure(Box<EnsurePlan>),
-    /// Revoke what the policy granted.
-    Cleanup,
+    /// The reconcile ends with this problem. The claim holds all the same: others must not take what it is about.
+    Stop(Problem),
 }
 
 /// Changes, and what happens to them.
 pub struct EnsurePlan {
+    /// What was observed.
+    pub current: Arc<Current>,
     /// The differences between the database and the spec.
     pub changes: Changes,
     /// What happens to the plans.
     pub transitions: Transitions,
     /// Options of the comparison.
     pub options: diff::Options,
+    /// The desired passwords.
+    pub passwords: Passwords,
 }
 
 /// Decides what to do.
-pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
-    match (target, observed) {
-        (Target::Ensure(wanted), Observed::Conflicting(conflicting)) => {
-            Err(retry_at_interval(conflict(conflicting), wanted))
+pub fn plan(wanted: &Wanted, observed: &Observed, random: &mut dyn CryptoRng) -> Plan {
+    match observed {
+        Observed::Unchanged(inputs) => Plan::Unchanged(Arc::clone(inputs)),
+        Observed::Connected(connected) => {
+            let Connected { claim, stale, found } = connected.as_ref();
+            let next = next(wanted, found, random)
+                .unwrap_or_else(|problem| Next::Stop(retry_at_interval(problem, wanted)));
+            Plan::Claim(Box::new(ClaimPlan {
+                claim: claim.clone(),
+                stale: stale.clone(),
+                next,
+            }))
         }
-        (Target::Ensure(wanted), Observed::Ensure(current)) => {
-            decide(wanted, current).map_err(|problem| retry_at_interval(problem, wanted))
-        }
-        (_, Observed::Cleanup(_)) => Ok(Plan::Cleanup),
-        _ => Ok(Plan::Nothing),
     }
 }
 
-fn conflict(conflicting: &Conflicting) -> Problem {
-    let rivals: Vec<_> = conflicting
-        .rivals
-        .iter()
-        .map(|rival| {
-            let named: Vec<_> = rival.over.iter().take(NAMED).map(String::as_str).collect();
-            let more = rival.over.len().saturating_sub(NAMED);
-            let more = if more > 0 {
-                format!(" and {more} more")
-            } else {
-                String::new()
-            };
-            let (namespace, name) = (&rival.who.key.namespace, &rival.who.key.name);
-            format!("{namespace}/{name} also declares {}{more}", named.join(", "))
-        })
-        .collect();
-    let ours = &conflicting.namespace;
-    let among_ourselves = conflicting
-        .rivals
-        .iter()
-        .any(|rival| rival.who.key.namespace == *ours);
-    let consequence = if among_ourselves {
-        "neither is applied until only one does"
-    } else {
-        "the older one takes precedence, and this one waits for it"
-    };
-    Problem::human(
-        problems::CONFLICT,
-        format!("policy {}; {consequence}", rivals.join("; policy ")),
-    )
-    .with_cause(Cause::Overlap)
+fn next(wanted: &Wanted, found: &Found, random: &mut dyn CryptoRng) -> Result<Next, Problem> {
+    match found {
+        Found::Conflict(conflicting) => {
+            Err(problems::conflict(&wanted.who.key.namespace, &conflicting.rivals))
+        }
+        Found::Failed(problem) => Err(problem.clone()),
+        Found::Database(current) => Ok(Next::Ensure(Box::new(ensure(wanted, current, random)?))),
+    }
 }
 
-fn decide(wanted: &Wanted, current: &Current) -> Result<Plan, Problem> {
-    let options = options(wanted, current);
+fn ensure(
+    wanted: &Wanted,
+    current: &Arc<Current>,
+    random: &mut dyn CryptoRng,
+) -> Result<EnsurePlan, Problem> {
+    let passwords = passwords::decide(
+        &current.passwords,
+        &current.parent,
+        &current.fingerprints,
+        &wanted.before.applied_password_source_versions,
+        random,
+    )?;
+    let options = diff::Options {
+        mode: wanted.reach,
+        allow_schema_owner_transfers: wanted.spec.allow_schema_owner_transfers,
+        passwords: passwords.for_engine(&current.facts),
+    };
     let changes = diff(&current.content.desired, &current.facts, &options)
         .map_err(|error| Problem::permanent("InvalidDatabaseTarget", error.to_string()))?;
     // A policy that only observes reports blockers, and does not fail because of them.
@@ -89,7 +107,7 @@ fn decide(wanted: &Wanted, current: &Current) -> Result<Plan, Problem> {
         return Err(problems::blocked(&changes));
     }
     let digest = (!changes.is_empty()).then(|| changes.digest());
-    let transitions = transitions(&LifecycleInputs {
+    let mut transitions = transitions(&LifecycleInputs {
         plans: &current.plans,
         digest: digest.as_deref(),
         identity: &current.identity.to_string(),
@@ -97,17 +115,12 @@ fn decide(wanted: &Wanted, current: &Current) -> Result<Plan, Problem> {
         needs_approval: wanted.needs_approval,
         history: wanted.history,
     });
-    Ok(Plan::Ensure(Box::new(EnsurePlan {
+    transitions.next = transitions.next.proven(&current.fingerprints);
+    Ok(EnsurePlan {
+        current: Arc::clone(current),
         changes,
         transitions,
         options,
-    })))
-}
-
-fn options(wanted: &Wanted, current: &Current) -> diff::Options {
-    diff::Options {
-        mode: wanted.reach,
-        allow_schema_owner_transfers: wanted.spec.allow_schema_owner_transfers,
-        passwords: current.passwords.for_engine(&current.facts),
-    }
+        passwords,
+    })
 }

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use stanchion_api::PostgresPolicy;
 use stanchion_api::policy::{Approval, PostgresPolicySpec, Profile, ReconciliationMode, annotation};
 use stanchion_kernel::Problem;
-use stanchion_kernel::problem::Retry;
+use stanchion_kernel::problem::{Cause, Retry};
 use stanchion_kernel::watch::primary::key;
 use stanchion_roles::expand::{Bounds, Size, expand};
 use stanchion_roles::manifest::{Manifest, Severity, Strictness, check};
@@ -144,7 +144,7 @@ pub fn aside<T>(size: Size, work: impl FnOnce() -> T) -> T {
 
 /// An invalid spec.
 pub fn invalid(message: impl Into<String>) -> Problem {
-    Problem::permanent("InvalidSpec", message)
+    Problem::permanent("InvalidSpec", message).with_cause(Cause::InvalidSpec)
 }
 
 /// `5m`, `1h30m`, or a number of seconds; empty and zero mean five minutes.

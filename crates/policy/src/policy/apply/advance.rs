@@ -11,6 +11,7 @@ use stanchion_kernel::apply::Intent;
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Problem, Writer, ambient};
+use stanchion_roles::diff;
 use stanchion_roles::inspect::InspectionDigest;
 use stanchion_roles::plan::Plan as Changes;
 use stanchion_roles::render;
@@ -18,10 +19,10 @@ use stanchion_roles::render;
 use super::decision::decide;
 use super::{Applied, PassResult, PlanEvent, PlanOutcome};
 use crate::converged_cache::{ConvergedInputs, Names};
-use crate::plans::{Decision, NextAction, age, draft, summary, truncated};
+use crate::passwords::Passwords;
+use crate::plans::{Decision, NextAction, Transitions, age, draft, summary, truncated};
 use crate::policy::PolicyController;
 use crate::policy::observe::Current;
-use crate::policy::plan::EnsurePlan;
 use crate::policy::target::Wanted;
 
 /// One reconcile of an active policy.
@@ -30,16 +31,18 @@ pub(super) struct Pass<'a> {
     pub(super) write: &'a Writer,
     pub(super) wanted: &'a Wanted,
     pub(super) current: &'a Current,
+    pub(super) passwords: &'a Passwords,
 }
 
 impl Pass<'_> {
     /// Carries out the decision.
-    pub(super) async fn advance(&self, decided: EnsurePlan, applied: &mut Applied) -> Result<(), Problem> {
-        let EnsurePlan {
-            changes,
-            transitions,
-            options,
-        } = decided;
+    pub(super) async fn advance(
+        &self,
+        changes: Changes,
+        transitions: Transitions,
+        options: diff::Options,
+        applied: &mut Applied,
+    ) -> Result<(), Problem> {
         self.controller.setup.metrics.planned(changes.changes.len());
         let mut read = self.current.read.clone();
         let mut result = self.result(&changes);
@@ -63,10 +66,10 @@ impl Pass<'_> {
             read.plans.retain(|name| *name != plan.name_any());
         }
         let mut digest = self.current.digest.clone();
-        match transitions.next.proven(&self.controller.setup.fingerprints) {
+        match transitions.next {
             NextAction::InSync => {
                 self.catch_up(&mut result);
-                result.fingerprints = Some(self.current.passwords.fingerprints());
+                result.fingerprints = Some(self.passwords.fingerprints());
                 // Restore a Secret that lost its verifier or label, unless the policy only observes.
                 if self.wanted.mode.applies() {
                     self.write_secrets().await?;
@@ -96,7 +99,7 @@ impl Pass<'_> {
                 digest = self.execute(&name, status, &changes, options, applied).await?;
                 result.sql = None;
                 result.outcome = PlanOutcome::Applied;
-                result.fingerprints = Some(self.current.passwords.fingerprints());
+                result.fingerprints = Some(self.passwords.fingerprints());
             }
         }
         if let Some(name) = &result.plan
@@ -168,7 +171,7 @@ impl Pass<'_> {
     ) -> Result<(String, PostgresPolicyPlanStatus), Problem> {
         let (name, mut status, _) = self.written(plan, changes).await?;
         if let Some(decision) = &decision {
-            decide(&mut status, &name, decision, applied);
+            decide(&mut status, &name, decision, ambient::now(), applied);
             // Send the event only for a plan that waited for approval; otherwise the result is enough.
             applied.plan_events.push(PlanEvent::Started(name.clone()));
         }
@@ -236,7 +239,7 @@ impl Pass<'_> {
         applied: &mut Applied,
     ) -> Result<(), Problem> {
         let before = status.clone();
-        decide(status, name, decision, applied);
+        decide(status, name, decision, ambient::now(), applied);
         if *status == before {
             return Ok(());
         }
@@ -255,7 +258,9 @@ impl Pass<'_> {
             digest,
             read,
         };
-        self.controller.converged.remember(&self.wanted.who.key, inputs);
+        self.controller
+            .converged
+            .remember(&self.wanted.who.key, Arc::new(inputs));
     }
 }
 

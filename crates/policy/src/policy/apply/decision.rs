@@ -1,8 +1,8 @@
 //! Records a person's decision about a plan.
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
-use stanchion_kernel::ambient;
 
 use super::{Applied, PlanEvent};
 use crate::plans::Decision;
@@ -12,6 +12,7 @@ pub(super) fn decide(
     status: &mut PostgresPolicyPlanStatus,
     name: &str,
     decision: &Decision,
+    now: Timestamp,
     applied: &mut Applied,
 ) {
     let (kind, author, phase) = match decision {
@@ -43,7 +44,7 @@ pub(super) fn decide(
             reason: "Decided".into(),
             message,
             observed_generation: None,
-            last_transition_time: Time(ambient::now()),
+            last_transition_time: Time(now),
         });
     }
     applied.plan_events.push(match decision {
@@ -73,7 +74,7 @@ mod tests {
             ..PostgresPolicyPlanStatus::default()
         };
         let mut applied = Applied::default();
-        decide(&mut status, "p", decision, &mut applied);
+        decide(&mut status, "p", decision, Timestamp::UNIX_EPOCH, &mut applied);
         (status, applied)
     }
 
@@ -90,7 +91,7 @@ mod tests {
             [PlanEvent::Approved("p".into(), "alice".into())]
         );
         let before = status.clone();
-        decide(&mut status, "p", &yes, &mut applied);
+        decide(&mut status, "p", &yes, Timestamp::UNIX_EPOCH, &mut applied);
         assert_eq!((status, applied.plan_events.len()), (before, 1));
     }
 
@@ -118,7 +119,13 @@ mod tests {
     #[test]
     fn a_no_takes_the_place_of_a_yes() {
         let (mut status, mut applied) = decided(PlanPhase::Pending, &Decision::Approved(alice()));
-        decide(&mut status, "p", &Decision::Rejected(alice()), &mut applied);
+        decide(
+            &mut status,
+            "p",
+            &Decision::Rejected(alice()),
+            Timestamp::UNIX_EPOCH,
+            &mut applied,
+        );
         let kinds: Vec<_> = status.conditions.iter().map(|it| it.type_.as_str()).collect();
         assert_eq!(kinds, ["Denied"]);
         assert_eq!(status.phase, PlanPhase::Rejected);

@@ -17,7 +17,7 @@ use crate::problems;
 
 impl Pass<'_> {
     pub(super) async fn write_secrets(&self) -> Result<(), Problem> {
-        for secret in &self.current.passwords.secrets {
+        for secret in &self.passwords.secrets {
             self.write.apply::<Secret>(secret).await?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `follow` | applies a decision to the existing plans |
+//! | `advance` | applies a decision to the existing plans |
 //! | `execute` | executes a plan and records the result |
 //! | `decision` | records a person's decision |
 
@@ -14,14 +14,15 @@ use std::collections::BTreeMap;
 
 use stanchion_api::PostgresPolicy;
 use stanchion_api::policy::ChangeSummary;
+use stanchion_kernel::watch::dependencies::Key;
 use stanchion_kernel::{Problem, Writer};
-use stanchion_roles::apply::{Options, apply as engine};
 
 use self::advance::Pass;
+use crate::claims::{Claim, Rival};
 use crate::policy::PolicyController;
-use crate::policy::observe::{CleanupState, Observed, retry_at_interval};
-use crate::policy::plan::Plan;
-use crate::policy::target::Target;
+use crate::policy::observe::retry_at_interval;
+use crate::policy::plan::{ClaimPlan, Next, Plan};
+use crate::policy::target::Wanted;
 use crate::problems;
 
 /// The result of the apply step.
@@ -31,6 +32,8 @@ pub struct Applied {
     pub result: Option<PassResult>,
     /// Events of plans, in order.
     pub plan_events: Vec<PlanEvent>,
+    /// Policies that claimed the same while this one was observed.
+    pub rivals: Vec<Rival>,
 }
 
 /// The comparison and its result.
@@ -80,48 +83,56 @@ pub enum PlanEvent {
 pub async fn apply(
     controller: &PolicyController,
     write: &Writer,
-    target: &Target,
-    observed: &Observed,
+    wanted: &Wanted,
     plan: Plan,
     applied: &mut Applied,
 ) -> Result<(), Problem> {
-    match (target, observed, plan) {
-        (Target::Ensure(wanted), Observed::Ensure(current), Plan::Ensure(decided)) => {
+    let ClaimPlan { claim, stale, next } = match plan {
+        Plan::Unchanged(inputs) => {
+            controller.converged.remember(&wanted.who.key, inputs);
+            return Ok(());
+        }
+        Plan::Claim(plan) => *plan,
+    };
+    let rivals = set(controller, write, &wanted.who.key, claim, &stale);
+    match next {
+        Next::Stop(problem) => Err(problem),
+        // Another policy claimed the same while this one read.
+        Next::Ensure(_) if !rivals.is_empty() => {
+            let problem = problems::conflict(&wanted.who.key.namespace, &rivals);
+            applied.rivals = rivals;
+            Err(retry_at_interval(problem, wanted))
+        }
+        Next::Ensure(ensure) => {
             let pass = Pass {
                 controller,
                 write,
                 wanted,
-                current,
+                current: &ensure.current,
+                passwords: &ensure.passwords,
             };
-            let done = Box::pin(pass.advance(*decided, applied)).await;
+            let done =
+                Box::pin(pass.advance(ensure.changes, ensure.transitions, ensure.options, applied)).await;
             done.map_err(|problem| retry_at_interval(problem, wanted))
         }
-        (Target::Cleanup(cleanup), observed, _) => {
-            if let Observed::Cleanup(state) = observed {
-                Box::pin(revoke(controller, write, state)).await?;
-            }
-            for other in controller.setup.claims.release(&cleanup.who.key) {
-                write.wake::<PostgresPolicy>(&other);
-            }
-            Ok(())
-        }
-        _ => Ok(()),
     }
 }
 
-/// Revokes what only this policy granted.
-async fn revoke(controller: &PolicyController, write: &Writer, state: &CleanupState) -> Result<(), Problem> {
-    write.may_write()?;
-    let setup = &controller.setup;
-    let exclusive = setup.pools.exclusive(&state.database, setup.turn).await;
-    let (_turn, mut session) =
-        exclusive.map_err(|error| problems::of_postgres(error, problems::During::Apply))?;
-    let options = Options {
-        lock_wait: setup.turn,
-        ..Options::default()
-    };
-    engine(&mut session, &state.desired, &options)
-        .await
-        .map_err(problems::of_apply)?;
-    Ok(())
+/// Sets the policy's claim, enqueues the affected policies, and returns those that block this one.
+fn set(
+    controller: &PolicyController,
+    write: &Writer,
+    policy: &Key,
+    claim: Claim,
+    stale: &[Key],
+) -> Vec<Rival> {
+    let claims = &controller.setup.claims;
+    for gone in stale {
+        claims.release(gone);
+    }
+    let (rivals, affected) = claims.claim(policy, claim);
+    for other in &affected {
+        write.wake::<PostgresPolicy>(other);
+    }
+    rivals
 }

@@ -15,10 +15,10 @@ use stanchion_postgres::Security;
 
 use crate::claims::Rival;
 use crate::overlap::defined;
-use crate::policy::PolicyController;
 use crate::policy::apply::{Applied, PassResult, PlanOutcome};
-use crate::policy::observe::Observed;
+use crate::policy::observe::{Found, Observed};
 use crate::policy::target::{Content, Target, Wanted};
+use crate::policy::{Path, PolicyController};
 use crate::problems;
 use kube::ResourceExt;
 
@@ -47,20 +47,23 @@ struct Known<'a> {
 impl<'a> Passed<'a> {
     fn of(outcome: &Outcome<'a, PolicyController>) -> Self {
         let known = match outcome.observed {
-            Some(Observed::Conflicting(conflicting)) => Some(Known {
-                identity: conflicting.identity.to_string(),
-                content: &conflicting.content,
-                rivals: &conflicting.rivals,
-                security: conflicting.security,
-                warnings: &[],
-            }),
-            Some(Observed::Ensure(current)) => Some(Known {
-                identity: current.identity.to_string(),
-                content: &current.content,
-                rivals: &[],
-                security: current.security,
-                warnings: &current.warnings,
-            }),
+            Some(Path::Ensure(Observed::Connected(connected))) => match &connected.found {
+                Found::Conflict(conflicting) => Some(Known {
+                    identity: conflicting.identity.to_string(),
+                    content: &conflicting.content,
+                    rivals: &conflicting.rivals,
+                    security: conflicting.security,
+                    warnings: &[],
+                }),
+                Found::Database(current) => Some(Known {
+                    identity: current.identity.to_string(),
+                    content: &current.content,
+                    rivals: &outcome.applied.rivals,
+                    security: current.security,
+                    warnings: &current.warnings,
+                }),
+                Found::Failed(_) => None,
+            },
             _ => None,
         };
         Self {

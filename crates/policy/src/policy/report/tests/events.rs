@@ -129,6 +129,7 @@ fn plan_events_are_reported_in_order() {
     let applied = Applied {
         result: Some(found(PlanOutcome::Applied, 3)),
         plan_events,
+        rivals: Vec::new(),
     };
     let report = passed(&policy(&json!({}), None), &applied, None, &[], 0);
     assert_eq!(

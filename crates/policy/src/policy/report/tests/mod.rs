@@ -51,6 +51,7 @@ fn pass(policy: &PostgresPolicy, result: PassResult, second: i64) -> Report<Post
     let applied = Applied {
         result: Some(result),
         plan_events: Vec::new(),
+        rivals: Vec::new(),
     };
     passed(policy, &applied, None, &[], second)
 }
