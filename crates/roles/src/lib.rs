@@ -15,14 +15,12 @@
 //! | [`render`] | the changes as SQL, to read and to run | pure |
 //! | [`apply`] | inspects, plans and applies under one lock and in one transaction | writes |
 //!
-//! In addition, [`generate`] writes the manifest of a live database, [`graph`] draws it, [`review`] writes a plan for
-//! reviewers, [`auth`] gets short-lived passwords, and [`cli`] is the command.
+//! In addition, [`generate`] writes the manifest of a live database, [`graph`] draws it, and [`review`] writes a plan for
+//! reviewers. The command `stanchion roles` is in `crates/roles-cli`.
 //!
 //! The engine converges: after an apply the diff is empty, for every valid manifest.
 
 pub mod apply;
-pub mod auth;
-pub mod cli;
 pub mod diff;
 pub mod expand;
 pub mod facts;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use stanchion_roles::cli as roles;
+use stanchion_roles_cli as roles;
 
 use crate::reconcile::CurrentCluster;
 #[cfg(feature = "sandbox")]

@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 use rustls::crypto::aws_lc_rs;
 use stanchion_fleet::cluster;
-use stanchion_roles::cli as roles;
+use stanchion_roles_cli as roles;
 
 use crate::reconcile::CurrentCluster;
 

@@ -8,7 +8,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use stanchion_roles::cli::{Cluster, ReconcileArgs};
+use stanchion_roles_cli::{Cluster, ReconcileArgs};
 
 use stanchion_fleet::kubeconfig;
 

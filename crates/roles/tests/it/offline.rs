@@ -1,6 +1,6 @@
 //! Black-box checks that need no database.
 
-use stanchion_roles::cli::{OK, USAGE};
+use stanchion_roles_cli::{OK, USAGE};
 
 use crate::support::{Run, pgroles};
 

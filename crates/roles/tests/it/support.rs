@@ -6,13 +6,13 @@ use std::sync::Arc;
 use secrecy::SecretString;
 use stanchion_postgres::{ConnectionConfig, Session, Timeouts};
 use stanchion_roles::apply::{self, apply};
-use stanchion_roles::cli::{Cluster, Console, ReconcileArgs, run_as_pgroles};
 use stanchion_roles::diff::{self, diff};
 use stanchion_roles::expand::{Desired, expand};
 use stanchion_roles::inspect::{Needs, inspect};
 use stanchion_roles::manifest::{Strictness, load};
 use stanchion_roles::plan::{Mode, Plan};
 use stanchion_roles::render;
+use stanchion_roles_cli::{Cluster, Console, ReconcileArgs, run_as_pgroles};
 use stanchion_testkit::postgres::{Database, Version};
 use stanchion_testkit::unique;
 

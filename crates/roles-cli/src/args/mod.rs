@@ -1,7 +1,100 @@
-//! `reconcile`, which needs a cluster. The role engine has no cluster client; the binary provides one.
+//! The command line arguments.
+//!
+//! The doc comments are the help texts; clap does not render Markdown.
+#![allow(clippy::doc_markdown)]
 
+mod database;
+
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
+
+use clap::Subcommand;
+
+pub use database::{
+    ApplyArgs, Auth, DatabaseArgs, DiffArgs, GenerateArgs, GraphArgs, GraphCommand, GraphFormat, GraphOutput,
+    GraphScope, InspectArgs, ModeArgs, ModeName, PlanFormat, ReviewArgs, SourceArgs,
+};
+
+/// Access control as code.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Accept what pgroles accepted: unknown keys, undeclared grantees and impossible privileges become warnings
+    #[arg(
+        long,
+        global = true,
+        env = "STANCHION_ROLES_LENIENT",
+        conflicts_with = "strict"
+    )]
+    pub(crate) lenient: bool,
+    /// Refuse them (the default, except for `pgroles`)
+    #[arg(long, global = true)]
+    pub(crate) strict: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Validate a manifest or bundle file. No database connection required
+    Validate(SourceArgs),
+    /// Show the SQL changes needed to converge the database to the manifest. Alias: plan
+    #[command(visible_alias = "plan")]
+    Diff(DiffArgs),
+    /// Apply the changes to bring the database in sync with the manifest
+    Apply(ApplyArgs),
+    /// Inspect the current database state for roles and privileges
+    Inspect(InspectArgs),
+    /// Generate a manifest YAML from the current database state (brownfield adoption)
+    Generate(GenerateArgs),
+    /// Visualize the role graph structure
+    Graph(GraphArgs),
+    /// Render a bundle as one manifest
+    RenderBundle(RenderBundleArgs),
+    /// Request a reconcile of a PostgresPolicy from the operator, and wait for the result
+    Reconcile(ReconcileArgs),
+    /// Rewrite a manifest in the canonical form
+    Fmt(FmtArgs),
+    /// Print the JSON schema of the manifest
+    Schema,
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// `render-bundle`
+#[derive(Debug, clap::Args)]
+pub struct RenderBundleArgs {
+    /// Path to the policy bundle YAML file
+    #[arg(long)]
+    pub(crate) bundle: PathBuf,
+    /// Write output to this file instead of stdout
+    #[arg(short, long, conflicts_with = "check")]
+    pub(crate) output: Option<PathBuf>,
+    /// Suppress the provenance header comment block at the top of the output
+    #[arg(long)]
+    pub(crate) no_header: bool,
+    /// Compare the rendered output against an existing file and exit with code 2 if they differ
+    #[arg(long, value_name = "PATH")]
+    pub(crate) check: Option<PathBuf>,
+}
+
+/// `fmt`
+#[derive(Debug, clap::Args)]
+pub struct FmtArgs {
+    /// Path to the policy manifest YAML file
+    #[arg(short, long, default_value = "pgroles.yaml")]
+    pub(crate) file: PathBuf,
+    /// Only check whether the file is in the canonical form: exit with code 2 if not
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Rewrite a file that has comments, which are lost
+    #[arg(long)]
+    pub(crate) drop_comments: bool,
+}
 
 /// `reconcile`
 #[derive(Debug, Clone, clap::Args)]

@@ -1,19 +1,18 @@
 //! `diff`
 
-use super::args::{DiffArgs, ModeArgs, PlanFormat};
-use super::bundle_plan::{BundlePlan, annotated};
+use super::args::{DiffArgs, ModeArgs, PlanFormat, ReviewArgs};
+use super::bundle::{BundlePlan, annotated};
 use super::console::Console;
-use super::database::connect;
-use super::passwords::{self, Unset};
+use super::database::{Unset, connect, passwords};
 use super::saved::SavedPlan;
 use super::source::Source;
-use super::{DRIFT, Failure, OK, While as _, markdown, review};
-use crate::diff::{self, diff};
-use crate::inspect::{Needs, inspect};
-use crate::manifest::Strictness;
-use crate::plan::Plan;
-use crate::render;
-use crate::review::Subject;
+use super::{DRIFT, Failure, OK, While as _, markdown};
+use stanchion_roles::diff::{self, diff};
+use stanchion_roles::inspect::{Needs, inspect};
+use stanchion_roles::manifest::Strictness;
+use stanchion_roles::plan::Plan;
+use stanchion_roles::render;
+use stanchion_roles::review::{Artifact, MAX_BYTES, Subject};
 
 const IN_SYNC: &str = "No changes needed. Database is in sync with manifest.";
 /// How many warnings of other privileges are printed; the rest is counted.
@@ -24,7 +23,7 @@ pub(super) async fn run(
     strictness: Strictness,
     console: &mut Console<'_>,
 ) -> Result<u8, Failure> {
-    review::check(&args.review)?;
+    check_review(&args.review)?;
     let source = Source::read(&args.source, strictness, console)?;
     let unset = match args.format {
         PlanFormat::Markdown => Unset::Planned,
@@ -59,7 +58,7 @@ pub(super) async fn run(
         executor: None,
         sources: None,
     };
-    let reviewed = review::write(&args.review, &subject, annotated.as_ref());
+    let reviewed = write_review(&args.review, &subject, annotated.as_ref());
     let fingerprint = reviewed.as_ref().ok().and_then(Option::as_deref);
     show(&plan, args.format, annotated.as_ref(), fingerprint, console)?;
     if let (Some(path), Some(fingerprint)) = (&args.review.review_out, reviewed?) {
@@ -82,7 +81,7 @@ pub(super) fn options(
     Ok(diff::Options {
         mode: args.mode.into(),
         allow_schema_owner_transfers: args.allow_schema_owner_transfers,
-        passwords: passwords::resolve(&source.desired, unset, console)?,
+        passwords: passwords(&source.desired, unset, console)?,
     })
 }
 
@@ -142,4 +141,48 @@ fn show(
         }
     }
     Ok(())
+}
+
+/// Refuses a label that is a URL, without repeating it: it may contain a password.
+fn check_review(args: &ReviewArgs) -> Result<(), Failure> {
+    if args
+        .target_label
+        .as_ref()
+        .is_some_and(|label| label.contains("://"))
+    {
+        return Err(Failure::new(
+            "--target-label must be a name such as `staging`, not a connection URL",
+        ));
+    }
+    Ok(())
+}
+
+/// Writes the file, if it is requested; returns its fingerprint.
+fn write_review(
+    args: &ReviewArgs,
+    subject: &Subject<'_>,
+    bundle: Option<&BundlePlan<'_>>,
+) -> Result<Option<String>, Failure> {
+    let Some(path) = &args.review_out else {
+        return Ok(None);
+    };
+    let sources = bundle.map(BundlePlan::owners);
+    let artifact = Artifact::of(&Subject {
+        commit: args.policy_commit.as_deref(),
+        target_label: args.target_label.as_deref(),
+        executor: args.executor_role.as_deref(),
+        sources: sources.as_deref(),
+        ..*subject
+    });
+    let doing = format!("failed to write review artifact to {}", path.display());
+    let text = serde_json::to_vec_pretty(&artifact).doing(&doing)?;
+    if text.len() > MAX_BYTES {
+        return Err(Failure::new(format!(
+            "{doing}: it would have {} bytes, and readers take {MAX_BYTES}; split the manifest, or review `--format \
+             markdown`",
+            text.len()
+        )));
+    }
+    std::fs::write(path, text).doing(&doing)?;
+    Ok(Some(artifact.fingerprint().to_owned()))
 }

@@ -6,38 +6,30 @@
 
 mod apply;
 pub mod args;
-mod bundle_plan;
-mod cluster;
+pub mod auth;
+mod bundle;
 mod console;
 mod database;
 mod diff;
-mod fmt;
-mod generate;
 mod graph;
 mod inspect;
+mod manifest;
 mod markdown;
-mod paint;
-mod passwords;
-mod process;
-mod render_bundle;
-mod review;
 mod saved;
 mod source;
-mod validate;
 
 pub use args::{Args, ReconcileArgs};
-pub use cluster::Cluster;
 pub use console::Console;
-pub use process::{main, main_as_pgroles};
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
 use args::Command;
 
-use crate::manifest::{Strictness, json_schema};
+use stanchion_roles::manifest::{Strictness, json_schema};
 
 /// Done, or nothing to do.
 pub const OK: u8 = 0;
@@ -84,6 +76,12 @@ impl<T, E: std::fmt::Display> While<T> for Result<T, E> {
     }
 }
 
+/// A cluster that runs the operator. This crate has no cluster client; the binary implements this trait.
+pub trait Cluster {
+    /// Requests a reconcile of a policy and returns the result.
+    fn reconcile(&self, request: &ReconcileArgs) -> impl Future<Output = Result<String, String>>;
+}
+
 /// Runs a command; returns the exit code.
 pub async fn run(args: Args, name: Name, console: &mut Console<'_>, cluster: &impl Cluster) -> u8 {
     let lenient = args.lenient || (name == Name::Pgroles && !args.strict);
@@ -93,15 +91,15 @@ pub async fn run(args: Args, name: Name, console: &mut Console<'_>, cluster: &im
         Strictness::Strict
     };
     let result = match args.command {
-        Command::Validate(source) => validate::run(&source, strictness, console),
+        Command::Validate(source) => manifest::validate(&source, strictness, console),
         Command::Diff(args) => Box::pin(diff::run(&args, strictness, console)).await,
         Command::Apply(args) => Box::pin(apply::run(&args, strictness, console)).await,
         Command::Inspect(args) => Box::pin(inspect::run(&args, strictness, console)).await,
-        Command::Generate(args) => Box::pin(generate::run(&args, console)).await,
+        Command::Generate(args) => Box::pin(manifest::generate(&args, console)).await,
         Command::Graph(args) => Box::pin(graph::run(&args, strictness, console)).await,
-        Command::RenderBundle(args) => render_bundle::run(&args, strictness, name, console),
+        Command::RenderBundle(args) => bundle::render(&args, strictness, name, console),
         Command::Reconcile(args) => reconcile(&args, console, cluster).await,
-        Command::Fmt(args) => fmt::run(&args, strictness, console),
+        Command::Fmt(args) => manifest::fmt(&args, strictness, console),
         Command::Schema => schema(console),
         Command::Completions { shell } => Ok(completions(shell, name, console)),
     };
@@ -127,6 +125,31 @@ pub async fn run_as_pgroles(
                 console.print(&text.to_string());
             }
             usage_code(&error)
+        }
+    }
+}
+
+/// Entry point of `stanchion roles …`.
+pub fn main(args: Args, name: Name, cluster: &impl Cluster) -> ExitCode {
+    with_console(async |console| run(args, name, console, cluster).await)
+}
+
+/// Entry point when the binary is called as `pgroles`.
+pub fn main_as_pgroles(arguments: impl IntoIterator<Item = OsString>, cluster: &impl Cluster) -> ExitCode {
+    with_console(async |console| run_as_pgroles(arguments, console, cluster).await)
+}
+
+/// Runs with the streams and the environment of the process, on a single-threaded runtime.
+fn with_console(work: impl AsyncFnOnce(&mut Console<'_>) -> u8) -> ExitCode {
+    let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+    let env = |name: &str| std::env::var(name).ok();
+    let mut console = Console::new(&mut out, &mut err, &env).of_the_process();
+    // One connection needs one thread; more would only cost memory.
+    match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => ExitCode::from(runtime.block_on(work(&mut console))),
+        Err(error) => {
+            console.error(&format!("Error: no runtime: {error}"));
+            ExitCode::from(FAILED)
         }
     }
 }

@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use super::source::Source;
 use super::{Failure, While as _};
-use crate::diff;
-use crate::expand::{Desired, Scope, expand};
-use crate::manifest::Manifest;
-use crate::plan::{Mode, Plan, Summary};
+use stanchion_roles::diff;
+use stanchion_roles::expand::{Desired, Scope, expand};
+use stanchion_roles::manifest::Manifest;
+use stanchion_roles::plan::{Mode, Plan, Summary};
 
 const VERSION: &str = "stanchion.roles_plan.v1";
 
@@ -49,7 +49,10 @@ impl SavedPlan {
             manifest: source.manifest.clone(),
             scope: source.bundle.as_ref().map(|bundle| bundle.composed.scope.clone()),
             summary: plan.summary(),
-            sql: crate::render::script(plan).lines().map(str::to_owned).collect(),
+            sql: stanchion_roles::render::script(plan)
+                .lines()
+                .map(str::to_owned)
+                .collect(),
         }
     }
 

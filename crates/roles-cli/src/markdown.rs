@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::plan::Plan;
-use crate::render;
-use crate::review::{Priority, priority, redacted};
+use stanchion_roles::plan::Plan;
+use stanchion_roles::render;
+use stanchion_roles::review::{Priority, priority, redacted};
 
 /// The table; `sources` names the document of each change, `fingerprint` the review artifact of the same plan.
 pub(super) fn table(plan: &Plan, sources: Option<&[String]>, fingerprint: Option<&str>) -> String {

@@ -4,18 +4,17 @@ use std::io::Write as _;
 
 use super::args::ApplyArgs;
 use super::console::Console;
-use super::database::connect;
+use super::database::{Unset, connect, passwords};
 use super::diff::{options, remark};
-use super::passwords::{self, Unset};
 use super::saved::SavedPlan;
 use super::source::Source;
 use super::{Failure, OK, While as _};
-use crate::apply::{self, apply};
-use crate::diff::{self, diff};
-use crate::expand::Desired;
-use crate::inspect::{Needs, inspect};
-use crate::manifest::Strictness;
-use crate::render;
+use stanchion_roles::apply::{self, apply};
+use stanchion_roles::diff::{self, diff};
+use stanchion_roles::expand::Desired;
+use stanchion_roles::inspect::{Needs, inspect};
+use stanchion_roles::manifest::Strictness;
+use stanchion_roles::render;
 
 pub(super) async fn run(
     args: &ApplyArgs,
@@ -112,7 +111,7 @@ fn intent(
     let options = diff::Options {
         mode: saved.mode()?,
         allow_schema_owner_transfers: saved.allows_schema_owner_transfers(),
-        passwords: passwords::resolve(&desired, Unset::Fails, console)?,
+        passwords: passwords(&desired, Unset::Fails, console)?,
     };
     Ok((desired, options, Some(saved)))
 }

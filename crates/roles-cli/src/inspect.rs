@@ -7,12 +7,12 @@ use super::console::Console;
 use super::database::connect;
 use super::source::Source;
 use super::{Failure, OK, While as _};
-use crate::facts::{Facts, RoleId};
-use crate::generate::generate;
-use crate::graph::ManagedScope;
-use crate::inspect::{Needs, inspect, inspect_everything};
-use crate::manifest::{Manifest, Strictness};
-use crate::model::{ObjectType, Privileges};
+use stanchion_roles::facts::{Facts, RoleId};
+use stanchion_roles::generate::generate;
+use stanchion_roles::graph::ManagedScope;
+use stanchion_roles::inspect::{Needs, inspect, inspect_everything};
+use stanchion_roles::manifest::{Manifest, Strictness};
+use stanchion_roles::model::{ObjectType, Privileges};
 
 pub(super) async fn run(
     args: &InspectArgs,
@@ -59,7 +59,7 @@ pub(super) fn scope_lines(scope: &ManagedScope) -> String {
     for (what, has) in [
         (
             "owner",
-            (|schema| schema.owner) as fn(&crate::graph::ManagedSchema) -> bool,
+            (|schema| schema.owner) as fn(&stanchion_roles::graph::ManagedSchema) -> bool,
         ),
         ("bindings", |schema| schema.bindings),
     ] {

@@ -1,15 +1,20 @@
-//! The plan of a bundle: each change with the document that declares it.
+//! Bundles: `render-bundle`, and the plan of a bundle, in which each change has the document that declares it.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use serde::Serialize;
 use serde_json::Value;
 
+use super::args::RenderBundleArgs;
+use super::console::Console;
 use super::source::LoadedBundle;
-use crate::graph::ManagedScope;
-use crate::manifest::{Facet, ManagedKey, SchemaFacet};
-use crate::model::ObjectType;
-use crate::plan::{Change, Grant, Plan, Revoke};
+use super::{DRIFT, Failure, Name, OK, While as _};
+use stanchion_roles::generate::to_yaml;
+use stanchion_roles::graph::ManagedScope;
+use stanchion_roles::manifest::{Facet, ManagedKey, SchemaFacet, Strictness};
+use stanchion_roles::model::ObjectType;
+use stanchion_roles::plan::{Change, Grant, Plan, Revoke};
 
 /// pgroles' format `pgroles.bundle_plan.v2`.
 #[derive(Serialize)]
@@ -89,9 +94,9 @@ fn generated_roles(bundle: &LoadedBundle) -> BTreeMap<String, String> {
     let manifest = &bundle.composed.manifest;
     let roles = manifest.schemas.iter().flat_map(|schema| {
         schema.profiles.iter().map(move |profile| {
-            let pattern = crate::expand::pattern_of(manifest, schema);
+            let pattern = stanchion_roles::expand::pattern_of(manifest, schema);
             (
-                crate::expand::generated_name(pattern, &schema.name, profile),
+                stanchion_roles::expand::generated_name(pattern, &schema.name, profile),
                 schema.name.clone(),
             )
         })
@@ -206,4 +211,72 @@ fn of_object(
         .chain(of_schema)
         .chain([role(grantee)])
         .collect()
+}
+
+/// `render-bundle`
+pub(super) fn render(
+    args: &RenderBundleArgs,
+    strictness: Strictness,
+    name: Name,
+    console: &mut Console<'_>,
+) -> Result<u8, Failure> {
+    let bundle = LoadedBundle::read(&args.bundle, strictness, console)?;
+    let mut text = if args.no_header {
+        String::new()
+    } else {
+        header(args, name, &bundle)
+    };
+    text.push_str(&to_yaml(&bundle.composed.manifest).doing("failed to write the manifest")?);
+    if let Some(path) = &args.check {
+        let existing =
+            std::fs::read_to_string(path).doing(format_args!("failed to read {}", path.display()))?;
+        if without_header(&existing) != without_header(&text) {
+            console.error(&format!("rendered bundle differs from {}", path.display()));
+            return Ok(DRIFT);
+        }
+        return Ok(OK);
+    }
+    match &args.output {
+        Some(path) => std::fs::write(path, text).doing(format_args!("failed to write {}", path.display()))?,
+        None => console.print(&text),
+    }
+    Ok(OK)
+}
+
+/// Removes the header, which is not compared, because pgroles' header differs.
+fn without_header(text: &str) -> &str {
+    let header = text
+        .split_inclusive('\n')
+        .take_while(|line| line.starts_with('#'))
+        .map(str::len)
+        .sum();
+    text.get(header..).unwrap_or_default()
+}
+
+/// Names files without their folders, so that the text is the same on every machine.
+fn header(args: &RenderBundleArgs, name: Name, bundle: &LoadedBundle) -> String {
+    let file = args
+        .bundle
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let command = match name {
+        Name::Stanchion => "stanchion roles",
+        Name::Pgroles => "pgroles",
+    };
+    let mut text = format!(
+        "# Rendered by `{command} render-bundle`. Do not edit: render it again.\n# Source bundle: {file}\n# Fragments:\n"
+    );
+    for source in &bundle.sources {
+        let name = source
+            .document
+            .policy
+            .name
+            .as_ref()
+            .map(|name| format!(" ({name})"))
+            .unwrap_or_default();
+        let _ = writeln!(text, "#   - {}{name}", source.file);
+    }
+    text.push_str("#\n");
+    text
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::args::SourceArgs;
 use super::console::Console;
 use super::{Failure, While as _};
-use crate::expand::{Desired, expand};
-use crate::manifest::{
+use stanchion_roles::expand::{Desired, expand};
+use stanchion_roles::manifest::{
     BundleSource, Composed, Diagnostic, Invalid, Manifest, Strictness, compose, load, load_bundle,
     load_document,
 };

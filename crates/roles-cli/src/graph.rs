@@ -5,9 +5,9 @@ use super::console::Console;
 use super::database::connect;
 use super::source::Source;
 use super::{Failure, OK, While as _};
-use crate::graph::{self, Graph};
-use crate::inspect::{Needs, inspect, inspect_everything};
-use crate::manifest::Strictness;
+use stanchion_roles::graph::{self, Graph};
+use stanchion_roles::inspect::{Needs, inspect, inspect_everything};
+use stanchion_roles::manifest::Strictness;
 
 pub(super) async fn run(
     args: &GraphArgs,

@@ -1,8 +1,10 @@
-//! Streams and environment of the command.
+//! Streams and environment of the command, and the colours of a terminal.
 
+use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write};
 
-use super::paint::Paint;
+use anstyle::{AnsiColor, Style};
+use stanchion_roles::plan::Summary;
 
 /// Streams and environment of one run.
 pub struct Console<'a> {
@@ -55,7 +57,9 @@ impl<'a> Console<'a> {
 
     /// Colours for stdout, if it is a terminal that supports them.
     pub(super) fn paint(&self) -> Paint {
-        Paint::new(self.out_is_terminal && !self.is_set("NO_COLOR"))
+        Paint {
+            on: self.out_is_terminal && !self.is_set("NO_COLOR"),
+        }
     }
 
     pub(super) fn is_terminal(&self) -> bool {
@@ -81,5 +85,63 @@ impl<'a> Console<'a> {
 
     pub(super) fn warn(&mut self, text: &str) {
         self.error(&format!("Warning: {text}"));
+    }
+}
+
+/// Whether to use colours.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Paint {
+    on: bool,
+}
+
+const GREEN: Style = AnsiColor::Green.on_default();
+const RED: Style = AnsiColor::Red.on_default();
+const YELLOW: Style = AnsiColor::Yellow.on_default();
+const BOLD: Style = Style::new().bold();
+
+impl Paint {
+    fn with(self, style: Style, text: &str) -> String {
+        if self.on {
+            format!("{style}{text}{style:#}")
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// Colours each statement of a script by its effect.
+    pub(super) fn script(self, script: String) -> String {
+        if !self.on {
+            return script;
+        }
+        let lines = script.lines().map(|line| match line.split_whitespace().next() {
+            Some("CREATE" | "GRANT") => self.with(GREEN, line),
+            Some("REVOKE" | "DROP" | "REASSIGN") => self.with(RED, line),
+            Some("ALTER") if line.contains(" REVOKE ") => self.with(RED, line),
+            Some("ALTER") if line.contains(" GRANT ") => self.with(GREEN, line),
+            _ => self.with(YELLOW, line),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// The summary of a plan: lines as pgroles writes them, or a table on a terminal.
+    pub(super) fn summary(self, summary: &Summary, heading: &str) -> String {
+        if !self.on {
+            return summary.render(heading);
+        }
+        let mut text = format!(
+            "{}\n",
+            self.with(BOLD, &format!("{heading}: {} change(s)", summary.total()))
+        );
+        for (label, count) in summary.lines().filter(|(_, count)| *count > 0) {
+            let colour = if label.contains("revoke") || label.contains("remove") || label.contains("drop") {
+                RED
+            } else if label.contains("create") || label.contains("add") || label.ends_with("set") {
+                GREEN
+            } else {
+                YELLOW
+            };
+            let _ = writeln!(text, "  {}  {label}", self.with(colour, &format!("{count:>7}")));
+        }
+        text
     }
 }
