@@ -67,6 +67,7 @@ pub fn diff(desired: &Desired, facts: &Facts, options: &Options) -> Result<Plan,
     let defaults = defaults::diff(desired, facts, options.mode, &mut plan);
     let members = members::diff(desired, facts, options.mode, &mut plan);
     let retirements = retire::diff(desired, facts, options.mode, &mut plan);
+    // Moved, not cloned: at this point everything else is in memory, too.
     let changes = [
         roles.created,
         roles.altered,
@@ -81,9 +82,9 @@ pub fn diff(desired: &Desired, facts: &Facts, options: &Options) -> Result<Plan,
         grants.columns,
         roles.passwords,
         retirements,
-    ]
-    .concat();
-    plan.changes = options.mode.filter(changes, &schemas.transfers);
+    ];
+    let allowed = |change: &Change| options.mode.allows(change, &schemas.transfers);
+    plan.changes = changes.into_iter().flatten().filter(allowed).collect();
     block_transfers(options, desired, &mut plan);
     block_unknown(&mut plan);
     warn_of_absence(options, desired, &mut plan);

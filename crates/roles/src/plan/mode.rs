@@ -32,21 +32,9 @@ impl Mode {
         self != Self::Additive
     }
 
-    /// Removes the changes that the mode forbids.
-    pub(crate) fn filter(
-        self,
-        changes: Vec<Change>,
-        kept_owners: &BTreeSet<(String, String)>,
-    ) -> Vec<Change> {
-        changes
-            .into_iter()
-            .filter(|change| self.allows(change, kept_owners))
-            .collect()
-    }
-
-    /// `kept_owners` are pairs of a schema and the declared owner that it does not get: changes that assume that owner
-    /// would fail or have no effect.
-    fn allows(self, change: &Change, kept_owners: &BTreeSet<(String, String)>) -> bool {
+    /// Whether the mode allows a change. `kept_owners` are pairs of a schema and the declared owner that it does not get:
+    /// changes that assume that owner would fail or have no effect.
+    pub(crate) fn allows(self, change: &Change, kept_owners: &BTreeSet<(String, String)>) -> bool {
         let presumes =
             |schema: &str, owner: &str| kept_owners.contains(&(schema.to_owned(), owner.to_owned()));
         match (self, change) {
