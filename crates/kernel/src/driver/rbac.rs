@@ -4,7 +4,7 @@ use kube::Resource;
 
 use crate::events;
 use crate::rbac::{READ, Rule};
-use crate::reconciler::Reconciler;
+use crate::reconciler::{Reconciler, finalizer};
 
 /// All RBAC rules of one controller: for its own kind, its events, its watches, and its own rules. Users own the
 /// objects of its kind: it neither creates nor deletes them.
@@ -14,7 +14,7 @@ pub fn rules<R: Reconciler>() -> Vec<Rule> {
         Rule::new(group.clone(), &[&plural], READ),
         Rule::new(group.clone(), &[&format!("{plural}/status")], &["patch"]),
     ];
-    if R::FINALIZER.is_some() {
+    if finalizer::<R>().is_some() {
         rules.push(Rule::new(group.clone(), &[&plural], &["patch"]));
     }
     if R::rules().iter().any(|rule| rule.verbs.contains(&"create")) {
