@@ -7,12 +7,14 @@
 //! not on every change of the child.
 
 mod cache;
+mod changes;
 mod decide;
 mod kind;
 mod owned;
 mod watch;
 
 pub use cache::{Child, ChildCache, ChildCaches};
+pub use changes::Children;
 pub use decide::{ChildChange, decide};
 pub use kind::{ChildKind, Rollout};
 pub use watch::ChildKinds;

@@ -5,16 +5,10 @@ use kube::api::ListParams;
 use kube::core::{ApiResource, DynamicObject};
 use kube::{Api, ResourceExt as _};
 
-use super::{Reader, ReconcileContext, Writer};
+use super::{Reader, Writer};
 use crate::apply::Intent;
 use crate::external::{ExternalKind, ServedKind, discover};
 use crate::problem::Problem;
-
-impl ReconcileContext {
-    fn external(&self, kind: &ApiResource) -> Api<DynamicObject> {
-        Api::namespaced_with(self.client.clone(), &self.parent.key.namespace, kind)
-    }
-}
 
 impl Reader {
     /// How the cluster serves a kind, if it does. A change of this wakes the object.
@@ -55,13 +49,12 @@ impl Reader {
     ) -> Result<Option<DynamicObject>, Problem> {
         let context = self.context();
         let namespace = Some(context.parent.key.namespace.as_str());
-        self.remember(&context.external(kind), kind, namespace, name)
-            .await
+        self.remember(&context.dynamic(kind), kind, namespace, name).await
     }
 
     /// Reads all objects of a kind in the same namespace; a change of any of them wakes the object.
     pub async fn list_external(&self, kind: &ApiResource) -> Result<Vec<DynamicObject>, Problem> {
-        self.remember_all(&self.context().external(kind), kind, &ListParams::default())
+        self.remember_all(&self.context().dynamic(kind), kind, &ListParams::default())
             .await
     }
 }
@@ -73,7 +66,7 @@ impl Writer {
         kind: &ApiResource,
         intent: &Intent,
     ) -> Result<DynamicObject, Problem> {
-        self.patch(&self.context().external(kind), kind, intent).await
+        self.patch(&self.context().dynamic(kind), kind, intent).await
     }
 
     /// Takes over the fields that a predecessor has set, so that the next write removes those that are not intended.
@@ -82,7 +75,7 @@ impl Writer {
         kind: &ApiResource,
         live: &DynamicObject,
     ) -> Result<(), Problem> {
-        self.take_field_ownership(&self.context().external(kind), live)
+        self.take_field_ownership(&self.context().dynamic(kind), &live.metadata)
             .await
     }
 
@@ -96,13 +89,12 @@ impl Writer {
     ) -> Result<DynamicObject, Problem> {
         let fields = serde_json::json!({ "metadata": { "uid": object.metadata.uid }, "spec": spec });
         let name = object.name_any();
-        self.merge(&self.context().external(kind), kind, &name, &fields)
+        self.merge(&self.context().dynamic(kind), kind, &name, &fields)
             .await
     }
 
     /// Deletes an object, if it is still the observed one.
     pub async fn delete_external(&self, kind: &ApiResource, object: &DynamicObject) -> Result<(), Problem> {
-        self.remove(&self.context().external(kind), &object.metadata)
-            .await
+        self.remove(&self.context().dynamic(kind), &object.metadata).await
     }
 }

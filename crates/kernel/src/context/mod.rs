@@ -10,7 +10,7 @@ mod writer;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::core::{ApiResource, NamespaceResourceScope};
+use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope};
 use kube::{Api, Client, Resource, ResourceExt};
 
 use stanchion_api::names;
@@ -97,6 +97,11 @@ impl ReconcileContext {
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
     {
         Api::namespaced(self.client.clone(), &self.parent.key.namespace)
+    }
+
+    /// The API of a kind in the object's namespace, whatever its type.
+    fn dynamic(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.parent.key.namespace, kind)
     }
 
     fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use super::{Parent, ReconcileContext, named};
-use crate::children::{Child, ChildKind};
+use crate::children::{Child, ChildKind, Children};
 use crate::lenient::Lenient;
 use crate::problem::Problem;
 use crate::scope::Scope;
@@ -44,6 +44,11 @@ impl Reader {
     /// [`Reconciler::child_kinds`](crate::Reconciler::child_kinds).
     pub fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
         self.context.children::<K>()
+    }
+
+    /// The object's children of all kinds in [`Reconciler::child_kinds`](crate::Reconciler::child_kinds), from the cache.
+    pub fn all_children(&self) -> Children {
+        self.context.child_caches.children(&self.context.parent)
     }
 
     /// Reads an object in the same namespace.
