@@ -1,4 +1,4 @@
-//! The end of a pass: the report, the status, the events.
+//! The end of a pass: the report, the status, the events, and when to requeue the object.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,13 +9,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::object::HasStatus;
 use kube::{Api, Resource};
 use tokio::time::{Instant, sleep};
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
 use super::steps::{APPLY, Subject};
 use super::{Incomplete, Pass, panicked};
 use crate::ambient;
 use crate::condition::Conditions;
 use crate::driver::controller::{Read, Shared};
+use crate::driver::memory::LastProblem;
+use crate::driver::settings::jitter;
 use crate::events::transitions;
 use crate::problem::{Cause, Class, Problem, Retry};
 use crate::reconciler::{Cleanup as _, CleanupOutcome, Outcome, Reconciler, Report, StatusOf, finalizer};
@@ -185,4 +187,60 @@ pub(super) async fn write_status<R: Reconciler>(
         shared.memory.wrote(&written);
     }
     Ok(Some(written))
+}
+
+impl<R: Reconciler> Shared<R> {
+    /// Counts, logs what is new, and decides when to requeue.
+    fn end(
+        &self,
+        object: &R::Object,
+        problem: Option<&Problem>,
+        requeue_after: Option<Duration>,
+    ) -> (Option<Duration>, Finish) {
+        let ended = problem.map(|problem| (problem.class, problem.reason));
+        let before = self.memory.ended(object, ended);
+        let class = |ended: LastProblem| ended.map(|(class, _)| class.as_str());
+        self.metrics.moved(class(before), class(ended));
+        self.metrics
+            .outcome(class(ended), problem.map_or("", |problem| problem.reason));
+        let due = |requeue_after: Duration| jitter(requeue_after.max(self.settings.shortest_interval));
+        let (delay, finish) = if let Some(problem) = problem {
+            let failures = self.memory.failed(object);
+            let delay = self.settings.backoff.after(problem.reaction().retry, failures);
+            if before == ended {
+                debug!(problem = ?problem, failures, retry = ?delay, "not reconciled");
+            } else {
+                warn!(problem = ?problem, retry = ?delay, "not reconciled");
+            }
+            if delay.is_some() {
+                self.metrics.retried();
+            }
+            // A problem that only a change of the object can end has no retry; the report's own requeue time still
+            // applies.
+            (delay.or_else(|| requeue_after.map(due)), finish(problem))
+        } else {
+            self.memory.succeeded(object);
+            if before.is_some() {
+                info!("recovered");
+            } else {
+                debug!("reconciled");
+            }
+            let finish = if requeue_after.is_some() {
+                Finish::RequeueAfter
+            } else {
+                Finish::Success
+            };
+            (requeue_after.map(due), finish)
+        };
+        (delay, finish)
+    }
+}
+
+fn finish(problem: &Problem) -> Finish {
+    match problem.class {
+        _ if problem.is(Cause::Panic) => Finish::Panic,
+        Class::Transient => Finish::Error,
+        Class::Dependency | Class::Human => Finish::RequeueAfter,
+        Class::Permanent => Finish::Terminal,
+    }
 }

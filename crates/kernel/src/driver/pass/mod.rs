@@ -1,8 +1,6 @@
 //! One pass over one object: the choice of its path and the steps of that path, with a deadline and a panic guard.
 
 mod conclude;
-mod ending;
-mod malformed;
 mod steps;
 
 use std::panic::AssertUnwindSafe;
@@ -10,21 +8,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use kube::{Api, ResourceExt};
+use kube::{Api, Resource as _, ResourceExt};
 use tokio::time::Instant;
-use tracing::Instrument;
+use tracing::{Instrument, warn};
 
 use self::steps::{CleanupPath, EnsurePath, Progress, Subject};
-use super::controller::{Newest, Shared};
+use super::controller::{Newest, Read, Shared};
+use crate::events::EventRecord;
 use crate::lenient::Flaw;
 use crate::problem::{Cause, Problem};
 use crate::reconciler::{Cleanup as _, Done, Inactive, Reconciler};
 use crate::telemetry::logs::reconcile_span;
 use crate::telemetry::metrics::{Finish, Queued};
+use crate::text::{printable, shorten};
 use crate::watch::dependencies::Key;
 
 /// The reason of a problem that is a bug in the operator.
 const PANICKED: &str = "Panicked";
+/// The reason of a problem with an object that cannot be read.
+const MALFORMED: &str = "Malformed";
+/// A condition's message is for people; the API server accepts up to 32 KiB.
+const MESSAGE: usize = 2048;
 
 /// Reconciles one object and returns when to requeue it.
 pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
@@ -159,11 +163,11 @@ impl<'a, R: Reconciler> Pass<'a, R> {
     async fn steps(&mut self) -> Result<Done, Problem> {
         let subject = &mut self.subject;
         if subject.is_deleting() {
-            malformed::may_leave::<R>(&self.flaws)?;
+            may_leave::<R>(&self.flaws)?;
             let target = R::Cleanup::target(&subject.object);
             return subject.follow(self.cleanup.insert(Progress::new(target))).await;
         }
-        malformed::may_live(&self.flaws)?;
+        may_live(&self.flaws)?;
         if R::is_suspended(&subject.object) {
             self.suspended = true;
             subject.inactive(Inactive::Suspended).await?;
@@ -197,4 +201,55 @@ fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
         format!("the operator failed in {step}; its log says more"),
     )
     .with_cause(Cause::Panic)
+}
+
+/// The operator reconciles an object only if all of it can be read. The schema rejects malformed objects, but an older
+/// schema may have accepted one: it gets a condition that names the field, does not affect other objects, and can be
+/// deleted.
+fn may_live(flaws: &[Flaw]) -> Result<(), Problem> {
+    if flaws.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "the object cannot be read: {}; correct the field",
+        describe(flaws)
+    );
+    Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
+}
+
+/// A deleted object is cleaned up with the fields that can be read, unless a field that decides what to keep cannot.
+fn may_leave<R: Reconciler>(flaws: &[Flaw]) -> Result<(), Problem> {
+    let flaws: Vec<Flaw> = flaws
+        .iter()
+        .filter(|flaw| flaw.concerns(R::DECIDES_DELETION))
+        .cloned()
+        .collect();
+    if flaws.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "a field that decides what to keep on deletion is malformed: {}; correct the field",
+        describe(&flaws)
+    );
+    Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
+}
+
+fn describe(flaws: &[Flaw]) -> String {
+    let each = flaws.iter().map(|flaw| format!("{}: {}", flaw.path, flaw.error));
+    printable(&each.collect::<Vec<_>>().join("; "))
+}
+
+impl<R: Reconciler> Shared<R> {
+    /// Only the metadata can be read, so there is no status to write: sends an event.
+    async fn unreadable(&self, object: &Read<R>) -> (Option<Duration>, Finish) {
+        let described = describe(object.flaws());
+        warn!(
+            error = described,
+            "the object cannot be read as {}",
+            R::Object::kind(&())
+        );
+        let event = EventRecord::warning(MALFORMED, "Read", &described);
+        self.recorder.publish(&object.object_ref(&()), &event).await;
+        (None, Finish::Terminal)
+    }
 }
