@@ -1,17 +1,21 @@
 //! The deletion of a policy: revokes what only this policy granted, if its deletion policy says so.
 
+use std::sync::Arc;
+
+use jiff::Timestamp;
 use stanchion_api::PostgresPolicy;
-use stanchion_api::policy::DeletionPolicy;
+use stanchion_api::policy::{DeletionPolicy, FINALIZER, PostgresPolicyStatus};
 use stanchion_kernel::watch::dependencies::Key;
-use stanchion_kernel::{Problem, Reader, Writer};
+use stanchion_kernel::{Cleanup, CleanupOutcome, Done, Inputs, Problem, Reader, Report, Writer};
 use stanchion_postgres::ConnectionConfig;
 use stanchion_roles::apply::{Options, apply as engine};
 use stanchion_roles::expand::{Desired, after_deletion};
 
 use crate::claims::DatabaseKey;
 use crate::passwords::Secrets;
-use crate::policy::PolicyController;
-use crate::policy::target::{CleanupTarget, Content};
+use crate::policy::target::{CleanupTarget, Content, Wanted};
+use crate::policy::validate::{validate, who};
+use crate::policy::{PolicyController, report};
 use crate::{connection, problems, profiles};
 
 /// What a deleted policy granted, and where.
@@ -26,51 +30,105 @@ pub struct Granted {
     pub content: Content,
 }
 
-/// What is revoked; `None` if the database stays as it is.
-pub async fn observe(
-    controller: &PolicyController,
-    read: &Reader,
-    cleanup: &CleanupTarget,
-) -> Result<Option<Granted>, Problem> {
-    let revokes = cleanup.policy == DeletionPolicy::Revoke;
-    // A policy that never reached its database has granted nothing.
-    let Some(wanted) = cleanup
-        .wanted
-        .as_ref()
-        .filter(|wanted| revokes && wanted.before.managed_database_identity.is_some())
-    else {
-        return Ok(None);
-    };
-    let stuck = |problem: Problem| {
-        problem.while_doing("deletionPolicy is Revoke (set it to Retain to let go without)")
-    };
+/// What to do before the policy goes.
+pub enum CleanupPlan {
+    /// The database stays as it is.
+    Retain,
+    /// Revoke what only this policy granted.
+    Revoke(Arc<Granted>),
+}
+
+/// The path of a policy that is being deleted.
+pub struct PolicyCleanup;
+
+impl Cleanup for PolicyCleanup {
+    type Controller = PolicyController;
+    type Target = CleanupTarget;
+    type Observed = Option<Arc<Granted>>;
+    type Plan = CleanupPlan;
+    type Applied = ();
+
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+
+    /// An invalid policy leaves the database unchanged.
+    fn target(policy: &PostgresPolicy) -> CleanupTarget {
+        CleanupTarget {
+            who: who(policy),
+            policy: policy.spec.deletion_policy,
+            wanted: validate(policy).ok(),
+        }
+    }
+
+    async fn observe(
+        controller: &PolicyController,
+        read: &Reader,
+        target: &CleanupTarget,
+    ) -> Result<Option<Arc<Granted>>, Problem> {
+        let _running = controller.setup.metrics.running();
+        let revokes = target.policy == DeletionPolicy::Revoke;
+        match &target.wanted {
+            // A policy that never reached its database has granted nothing.
+            Some(wanted) if revokes && wanted.before.managed_database_identity.is_some() => {
+                let granted = granted(controller, read, wanted).await.map_err(|problem| {
+                    problem.while_doing("deletionPolicy is Revoke (set it to Retain to let go without)")
+                })?;
+                Ok(Some(Arc::new(granted)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn plan(
+        _: &CleanupTarget,
+        granted: &Option<Arc<Granted>>,
+        _: &mut Inputs<'_>,
+    ) -> Result<CleanupPlan, Problem> {
+        Ok(match granted {
+            Some(granted) => CleanupPlan::Revoke(Arc::clone(granted)),
+            None => CleanupPlan::Retain,
+        })
+    }
+
+    async fn apply(
+        controller: &PolicyController,
+        write: &Writer,
+        target: &CleanupTarget,
+        _: &Option<Arc<Granted>>,
+        plan: CleanupPlan,
+        (): &mut (),
+    ) -> Result<Done, Problem> {
+        let _running = controller.setup.metrics.running();
+        let policy = &target.who.key;
+        match plan {
+            CleanupPlan::Retain => {}
+            CleanupPlan::Revoke(granted) => Box::pin(revoke(controller, write, policy, &granted)).await?,
+        }
+        release(controller, write, policy);
+        Ok(Done::Complete)
+    }
+
+    fn report(
+        policy: &PostgresPolicy,
+        outcome: &CleanupOutcome<'_, Self>,
+        now: Timestamp,
+    ) -> Report<PostgresPolicyStatus> {
+        report::report_cleanup(policy, outcome.problem, now)
+    }
+}
+
+/// What the policy granted, and where.
+async fn granted(controller: &PolicyController, read: &Reader, wanted: &Wanted) -> Result<Granted, Problem> {
     let mut secrets = Secrets::new(read);
-    let database = connection::resolve(&wanted.connection, &mut secrets)
-        .await
-        .map_err(stuck)?;
-    let content = profiles::complete(read, wanted).await.map_err(stuck)?;
+    let database = connection::resolve(&wanted.connection, &mut secrets).await?;
+    let content = profiles::complete(read, wanted).await?;
     let found = controller.setup.pools.place(&database).await;
-    let found = found.map_err(|error| stuck(problems::of_postgres(error, problems::During::Connect)))?;
-    Ok(Some(Granted {
+    let found = found.map_err(|error| problems::of_postgres(error, problems::During::Connect))?;
+    Ok(Granted {
         database,
         place: DatabaseKey::from(&found.identity),
         peer: found.peer,
         content,
-    }))
-}
-
-/// Revokes, forgets the policy and lets the others go on.
-pub async fn apply(
-    controller: &PolicyController,
-    write: &Writer,
-    cleanup: &CleanupTarget,
-    granted: Option<&Granted>,
-) -> Result<(), Problem> {
-    if let Some(granted) = granted {
-        Box::pin(revoke(controller, write, cleanup, granted)).await?;
-    }
-    release(controller, write, &cleanup.who.key);
-    Ok(())
+    })
 }
 
 /// Forgets a policy that enforces nothing any more, and enqueues those that waited for it.
@@ -86,7 +144,7 @@ pub fn release(controller: &PolicyController, write: &Writer, policy: &Key) {
 async fn revoke(
     controller: &PolicyController,
     write: &Writer,
-    cleanup: &CleanupTarget,
+    policy: &Key,
     granted: &Granted,
 ) -> Result<(), Problem> {
     write.may_write()?;
@@ -94,9 +152,7 @@ async fn revoke(
     let exclusive = setup.pools.exclusive(&granted.database, setup.turn).await;
     let (_turn, mut session) =
         exclusive.map_err(|error| problems::of_postgres(error, problems::During::Apply))?;
-    let others = setup
-        .claims
-        .others(&cleanup.who.key, &granted.place, &granted.peer);
+    let others = setup.claims.others(policy, &granted.place, &granted.peer);
     let others: Vec<&Desired> = others.iter().map(AsRef::as_ref).collect();
     let desired = after_deletion(&granted.content.desired, &others);
     let options = Options {

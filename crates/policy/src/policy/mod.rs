@@ -12,17 +12,20 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use stanchion_api::policy::{FINALIZER, GROUP, PostgresPolicyStatus, annotation, condition};
+use stanchion_api::policy::{GROUP, PostgresPolicyStatus, annotation, condition};
 use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::rbac::{OWN, READ, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::watch::primary::key;
-use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Scope, Writer};
+use stanchion_kernel::{Done, Inactive, Inputs, Outcome, Problem, Reader, Reconciler, Report, Scope, Writer};
 use tokio::sync::OnceCell;
 
-use self::cleanup::Granted;
-use self::target::Target;
+use self::apply::Applied;
+use self::cleanup::PolicyCleanup;
+use self::observe::Observed;
+use self::plan::Plan;
+use self::target::Wanted;
 use crate::converged_cache::ConvergedCache;
 use crate::setup::Setup;
 
@@ -61,25 +64,15 @@ impl PolicyController {
     }
 }
 
-/// The state of a reconcile, by the path that it takes.
-pub enum Path<E, C> {
-    /// The policy is enforced.
-    Ensure(E),
-    /// The policy is suspended.
-    Suspended,
-    /// The policy is being deleted.
-    Cleanup(C),
-}
-
 impl Reconciler for PolicyController {
     type Object = PostgresPolicy;
-    type Target = Target;
-    type Observed = Path<observe::Observed, Option<Granted>>;
-    type Plan = Path<plan::Plan, ()>;
-    type Applied = apply::Applied;
+    type Target = Wanted;
+    type Observed = Observed;
+    type Plan = Plan;
+    type Applied = Applied;
+    type Cleanup = PolicyCleanup;
 
     const NAME: &'static str = "policy";
-    const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const ANNOTATIONS: &'static [&'static str] = &[annotation::REQUESTED_AT];
     const CONDITIONS: &'static [&'static str] = &[
         condition::READY,
@@ -119,55 +112,48 @@ impl Reconciler for PolicyController {
         ]
     }
 
-    fn validate(policy: &PostgresPolicy) -> Result<Target, Problem> {
+    fn is_suspended(policy: &PostgresPolicy) -> bool {
+        policy.spec.suspend
+    }
+
+    fn validate(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
         validate::validate(policy)
     }
 
-    fn cleanup_target(policy: &PostgresPolicy) -> Target {
-        validate::cleanup_target(policy)
-    }
-
-    async fn observe(&self, read: &Reader, target: &Target) -> Result<Self::Observed, Problem> {
+    async fn observe(&self, read: &Reader, wanted: &Wanted) -> Result<Observed, Problem> {
         let _running = self.setup.metrics.running();
-        Ok(match target {
-            Target::Suspended(_) => Path::Suspended,
-            Target::Ensure(wanted) => Path::Ensure(observe::observe(self, read, wanted).await?),
-            Target::Cleanup(cleanup) => Path::Cleanup(cleanup::observe(self, read, cleanup).await?),
-        })
+        observe::observe(self, read, wanted).await
     }
 
-    fn plan(target: &Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
-        Ok(match (target, observed) {
-            (Target::Ensure(wanted), Path::Ensure(observed)) => {
-                Path::Ensure(plan::plan(wanted, observed, &mut rand::rng()))
-            }
-            (_, Path::Cleanup(_)) => Path::Cleanup(()),
-            _ => Path::Suspended,
-        })
+    fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Result<Plan, Problem> {
+        Ok(plan::plan(wanted, observed, inputs))
     }
 
     async fn apply(
         &self,
         write: &Writer,
-        target: &Target,
-        observed: &Self::Observed,
-        plan: Self::Plan,
-        applied: &mut apply::Applied,
-    ) -> Result<(), Problem> {
+        wanted: &Wanted,
+        _: &Observed,
+        plan: Plan,
+        applied: &mut Applied,
+    ) -> Result<Done, Problem> {
         let _running = self.setup.metrics.running();
-        match (target, observed, plan) {
-            (Target::Ensure(wanted), _, Path::Ensure(plan)) => {
-                Box::pin(apply::apply(self, write, wanted, plan, applied)).await
-            }
-            (Target::Cleanup(cleanup), Path::Cleanup(granted), _) => {
-                cleanup::apply(self, write, cleanup, granted.as_ref()).await
-            }
-            (Target::Suspended(policy), ..) => {
-                cleanup::release(self, write, &policy.key);
-                Ok(())
-            }
-            _ => Ok(()),
+        Box::pin(apply::apply(self, write, wanted, plan, applied)).await
+    }
+
+    /// A suspended policy claims nothing; an invalid one keeps what it has.
+    async fn inactive(
+        &self,
+        _: &Reader,
+        write: &Writer,
+        policy: &PostgresPolicy,
+        why: Inactive<'_>,
+    ) -> Result<(), Problem> {
+        match why {
+            Inactive::Suspended => cleanup::release(self, write, &key(&policy.metadata)),
+            Inactive::Invalid(_) => {}
         }
+        Ok(())
     }
 
     fn report(
@@ -176,6 +162,10 @@ impl Reconciler for PolicyController {
         now: Timestamp,
     ) -> Report<PostgresPolicyStatus> {
         report::report(policy, outcome, now)
+    }
+
+    fn report_suspended(policy: &PostgresPolicy, now: Timestamp) -> Report<PostgresPolicyStatus> {
+        report::report_suspended(policy, now)
     }
 
     fn on_finished(&self, problem: Option<&Problem>, elapsed: Duration) {

@@ -299,11 +299,7 @@ mod tests {
             "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicy", "metadata": { "name": "p" },
             "spec": { "connection": { "secretRef": { "name": "db" } }, "interval": "7m" },
         });
-        let Ok(crate::policy::target::Target::Ensure(wanted)) =
-            validate(&serde_json::from_value(policy).unwrap())
-        else {
-            panic!("not present")
-        };
+        let wanted = validate(&serde_json::from_value(policy).unwrap()).unwrap();
         let interval = Retry::After(Duration::from_mins(7));
         let soon = Retry::After(Duration::from_secs(1));
         let busy = Problem::transient(problems::LOCK_CONTENTION, "")

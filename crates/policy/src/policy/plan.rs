@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rand::CryptoRng;
-use stanchion_kernel::Problem;
 use stanchion_kernel::watch::dependencies::Key;
+use stanchion_kernel::{Inputs, Problem};
 use stanchion_roles::diff::{self, diff};
 use stanchion_roles::plan::Plan as Changes;
 
@@ -38,8 +38,10 @@ pub struct ClaimPlan {
 pub enum Next {
     /// Make the changes.
     Ensure(Box<EnsurePlan>),
-    /// The reconcile ends with this problem. The claim holds all the same: others must not take what it is about.
-    Stop(Problem),
+    /// Another policy declares the same.
+    Conflict(Problem),
+    /// Something could not be read or decided. The claim holds all the same: others must not take what it is about.
+    Failed(Problem),
 }
 
 /// Changes, and what happens to them.
@@ -57,29 +59,32 @@ pub struct EnsurePlan {
 }
 
 /// Decides what to do.
-pub fn plan(wanted: &Wanted, observed: &Observed, random: &mut dyn CryptoRng) -> Plan {
+pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Plan {
     match observed {
         Observed::Unchanged(inputs) => Plan::Unchanged(Arc::clone(inputs)),
         Observed::Connected(connected) => {
             let Connected { claim, stale, found } = connected.as_ref();
-            let next = next(wanted, found, random)
-                .unwrap_or_else(|problem| Next::Stop(retry_at_interval(problem, wanted)));
             Plan::Claim(Box::new(ClaimPlan {
                 claim: claim.clone(),
                 stale: stale.clone(),
-                next,
+                next: next(wanted, found, inputs),
             }))
         }
     }
 }
 
-fn next(wanted: &Wanted, found: &Found, random: &mut dyn CryptoRng) -> Result<Next, Problem> {
+fn next(wanted: &Wanted, found: &Found, inputs: &mut Inputs<'_>) -> Next {
+    let paced = |problem| retry_at_interval(problem, wanted);
     match found {
-        Found::Conflict(conflicting) => {
-            Err(problems::conflict(&wanted.who.key.namespace, &conflicting.rivals))
-        }
-        Found::Failed(problem) => Err(problem.clone()),
-        Found::Database(current) => Ok(Next::Ensure(Box::new(ensure(wanted, current, random)?))),
+        Found::Conflict(conflicting) => Next::Conflict(paced(problems::conflict(
+            &wanted.who.key.namespace,
+            &conflicting.rivals,
+        ))),
+        Found::Failed(problem) => Next::Failed(paced(problem.clone())),
+        Found::Database(current) => match ensure(wanted, current, inputs.random) {
+            Ok(plan) => Next::Ensure(Box::new(plan)),
+            Err(problem) => Next::Failed(paced(problem)),
+        },
     }
 }
 

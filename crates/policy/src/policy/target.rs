@@ -12,16 +12,6 @@ use stanchion_roles::plan;
 use crate::connection::ConnectionRequest;
 use crate::passwords::PasswordRequest;
 
-/// The validated request.
-pub enum Target {
-    /// The declared state of a database.
-    Ensure(Box<Wanted>),
-    /// Nothing is changed while the policy is suspended.
-    Suspended(PolicyId),
-    /// The policy is being deleted.
-    Cleanup(Box<CleanupTarget>),
-}
-
 /// A policy's key and uid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyId {

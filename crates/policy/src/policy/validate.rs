@@ -16,30 +16,13 @@ use stanchion_roles::manifest::{Manifest, Severity, Strictness, check};
 use stanchion_roles::plan::Mode;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::policy::target::{CleanupTarget, Content, PolicyId, Target, Wanted};
+use crate::policy::target::{Content, PolicyId, Wanted};
 use crate::{connection, passwords};
 
 const DEFAULT_INTERVAL: Duration = Duration::from_mins(5);
 const DEFAULT_HISTORY: usize = 10;
 /// A manifest with this many grants takes more than a few milliseconds.
 const LARGE: usize = 1000;
-
-/// The target of an object that is not being deleted.
-pub fn validate(policy: &PostgresPolicy) -> Result<Target, Problem> {
-    if policy.spec.suspend {
-        return Ok(Target::Suspended(who(policy)));
-    }
-    Ok(Target::Ensure(Box::new(wanted(policy)?)))
-}
-
-/// The target of an object that is being deleted. An invalid one leaves the database unchanged.
-pub fn cleanup_target(policy: &PostgresPolicy) -> Target {
-    Target::Cleanup(Box::new(CleanupTarget {
-        who: who(policy),
-        policy: policy.spec.deletion_policy,
-        wanted: wanted(policy).ok(),
-    }))
-}
 
 /// The policy's creation time.
 pub fn created(policy: &PostgresPolicy) -> Option<Timestamp> {
@@ -54,7 +37,8 @@ pub fn who(policy: &PostgresPolicy) -> PolicyId {
     }
 }
 
-fn wanted(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
+/// The validated request of a policy.
+pub fn validate(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
     let spec = &policy.spec;
     let interval = interval(&spec.interval)?;
     // As in pgroles: an invalid spec is retried at `spec.interval`.
@@ -167,8 +151,10 @@ fn interval(text: &str) -> Result<Duration, Problem> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use stanchion_kernel::Cleanup as _;
 
     use super::*;
+    use crate::policy::cleanup::PolicyCleanup;
 
     fn policy(spec: &serde_json::Value) -> PostgresPolicy {
         serde_json::from_value(json!({
@@ -199,9 +185,7 @@ mod tests {
             "roles": [{ "name": "alice", "login": true }],
             "memberships": [{ "role": "app-reader", "members": [{ "name": "alice" }] }],
         });
-        let Target::Ensure(wanted) = validate(&policy(&spec)).unwrap() else {
-            panic!("not present")
-        };
+        let wanted = validate(&policy(&spec)).unwrap();
         let desired = wanted.content.unwrap().desired;
         assert_eq!(desired.roles.keys().collect::<Vec<_>>(), ["alice", "app-reader"]);
         assert_eq!((wanted.generation, wanted.needs_approval), (3, false));
@@ -211,10 +195,7 @@ mod tests {
     fn approval_follows_the_mode_unless_it_is_said() {
         let needs = |mode: &str, approval: Option<&str>| {
             let spec = json!({ "connection": { "secretRef": { "name": "db" } }, "mode": mode, "approval": approval });
-            match validate(&policy(&spec)).unwrap() {
-                Target::Ensure(wanted) => wanted.needs_approval,
-                _ => panic!("not present"),
-            }
+            validate(&policy(&spec)).unwrap().needs_approval
         };
         assert!(!needs("apply", None) && needs("apply", Some("manual")));
         assert!(needs("observe", None) && needs("plan", None) && !needs("plan", Some("auto")));
@@ -243,9 +224,7 @@ mod tests {
             "{problem}"
         );
         // Neither is it when it is deleted, or restored after a restart.
-        assert!(
-            matches!(cleanup_target(&policy(&spec)), Target::Cleanup(cleanup) if cleanup.wanted.is_none())
-        );
+        assert!(PolicyCleanup::target(&policy(&spec)).wanted.is_none());
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use stanchion_api::PostgresPolicy;
 use stanchion_api::policy::ChangeSummary;
 use stanchion_kernel::watch::dependencies::Key;
-use stanchion_kernel::{Problem, Writer};
+use stanchion_kernel::{Done, Problem, Writer};
 
 use self::advance::Pass;
 use crate::claims::{Claim, Rival};
@@ -86,22 +86,23 @@ pub async fn apply(
     wanted: &Wanted,
     plan: Plan,
     applied: &mut Applied,
-) -> Result<(), Problem> {
+) -> Result<Done, Problem> {
     let ClaimPlan { claim, stale, next } = match plan {
         Plan::Unchanged(inputs) => {
             controller.converged.remember(&wanted.who.key, inputs);
-            return Ok(());
+            return Ok(Done::Complete);
         }
         Plan::Claim(plan) => *plan,
     };
     let rivals = set(controller, write, &wanted.who.key, claim, &stale);
     match next {
-        Next::Stop(problem) => Err(problem),
+        Next::Failed(problem) => Err(problem),
+        Next::Conflict(problem) => Ok(Done::Blocked(problem)),
         // Another policy claimed the same while this one read.
         Next::Ensure(_) if !rivals.is_empty() => {
             let problem = problems::conflict(&wanted.who.key.namespace, &rivals);
             applied.rivals = rivals;
-            Err(retry_at_interval(problem, wanted))
+            Ok(Done::Blocked(retry_at_interval(problem, wanted)))
         }
         Next::Ensure(ensure) => {
             let pass = Pass {
@@ -111,9 +112,11 @@ pub async fn apply(
                 current: &ensure.current,
                 passwords: &ensure.passwords,
             };
-            let done =
-                Box::pin(pass.advance(ensure.changes, ensure.transitions, ensure.options, applied)).await;
-            done.map_err(|problem| retry_at_interval(problem, wanted))
+            let advanced = pass.advance(ensure.changes, ensure.transitions, ensure.options, applied);
+            Box::pin(advanced)
+                .await
+                .map_err(|problem| retry_at_interval(problem, wanted))?;
+            Ok(Done::Complete)
         }
     }
 }

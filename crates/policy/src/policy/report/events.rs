@@ -8,7 +8,6 @@ use stanchion_kernel::problem::Cause;
 
 use super::Passed;
 use crate::policy::apply::PlanEvent;
-use crate::policy::target::Target;
 
 const ACTION: &str = "Reconcile";
 
@@ -55,7 +54,7 @@ pub(super) fn of(
     }
     if became(condition::DRIFTED, "False").is_some()
         && was(condition::DRIFTED).is_some()
-        && matches!(passed.target, Some(Target::Ensure(wanted)) if !wanted.mode.applies())
+        && passed.target.is_some_and(|wanted| !wanted.mode.applies())
     {
         tell(EventRecord::normal(
             "PlanClean",

@@ -15,16 +15,16 @@ use stanchion_postgres::Security;
 
 use crate::claims::Rival;
 use crate::overlap::defined;
+use crate::policy::PolicyController;
 use crate::policy::apply::{Applied, PassResult, PlanOutcome};
 use crate::policy::observe::{Found, Observed};
-use crate::policy::target::{Content, Target, Wanted};
-use crate::policy::{Path, PolicyController};
+use crate::policy::target::{Content, Wanted};
 use crate::problems;
 use kube::ResourceExt;
 
 /// The progress of a reconcile, as far as it is reported.
 struct Passed<'a> {
-    target: Option<&'a Target>,
+    target: Option<&'a Wanted>,
     known: Option<Known<'a>>,
     applied: &'a Applied,
     problem: Option<&'a Problem>,
@@ -47,7 +47,7 @@ struct Known<'a> {
 impl<'a> Passed<'a> {
     fn of(outcome: &Outcome<'a, PolicyController>) -> Self {
         let known = match outcome.observed {
-            Some(Path::Ensure(Observed::Connected(connected))) => match &connected.found {
+            Some(Observed::Connected(connected)) => match &connected.found {
                 Found::Conflict(conflicting) => Some(Known {
                     identity: conflicting.identity.to_string(),
                     content: &conflicting.content,
@@ -64,13 +64,23 @@ impl<'a> Passed<'a> {
                 }),
                 Found::Failed(_) => None,
             },
-            _ => None,
+            Some(Observed::Unchanged(_)) | None => None,
         };
         Self {
             target: outcome.target,
             known,
             applied: outcome.applied,
             problem: outcome.problem,
+        }
+    }
+
+    /// A pass that went through none of the steps.
+    fn unseen(nothing: &'a Applied, problem: Option<&'a Problem>) -> Self {
+        Self {
+            target: None,
+            known: None,
+            applied: nothing,
+            problem,
         }
     }
 }
@@ -84,16 +94,41 @@ pub fn report(
     build(policy, &Passed::of(outcome), now)
 }
 
+/// The status of a suspended policy.
+pub fn report_suspended(policy: &PostgresPolicy, now: Timestamp) -> Report<PostgresPolicyStatus> {
+    let nothing = Applied::default();
+    finish(policy, &Passed::unseen(&nothing, None), now, suspended)
+}
+
+/// The status of a policy that is being deleted. One that is cleaned up has nothing more to report.
+pub fn report_cleanup(
+    policy: &PostgresPolicy,
+    problem: Option<&Problem>,
+    now: Timestamp,
+) -> Report<PostgresPolicyStatus> {
+    build(policy, &Passed::unseen(&Applied::default(), problem), now)
+}
+
 fn build(policy: &PostgresPolicy, passed: &Passed<'_>, now: Timestamp) -> Report<PostgresPolicyStatus> {
+    finish(policy, passed, now, |before, conditions| {
+        match (passed.problem, passed.target) {
+            (Some(problem), _) => failed(before, conditions, passed, problem),
+            (None, Some(wanted)) => present(before, conditions, wanted, passed, now),
+            (None, None) => Report::new(before),
+        }
+    })
+}
+
+/// Adds what every report contains.
+fn finish(
+    policy: &PostgresPolicy,
+    passed: &Passed<'_>,
+    now: Timestamp,
+    report: impl FnOnce(PostgresPolicyStatus, &mut Conditions) -> Report<PostgresPolicyStatus>,
+) -> Report<PostgresPolicyStatus> {
     let before = policy.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(before.conditions(), policy.metadata.generation, now);
-    let mut report = match (passed.problem, passed.target) {
-        (Some(problem), _) => failed(before.clone(), &mut conditions, passed, problem),
-        (None, Some(Target::Suspended(_))) => suspended(before.clone(), &mut conditions),
-        (None, Some(Target::Ensure(wanted))) => present(before.clone(), &mut conditions, wanted, passed, now),
-        // A deleted policy has nothing more to report.
-        (None, _) => Report::new(before.clone()),
-    };
+    let mut report = report(before.clone(), &mut conditions);
     let requested = policy.annotations().get(annotation::REQUESTED_AT);
     if requested.is_some() {
         report.status.last_attempted_reconcile_at = requested.cloned();
@@ -124,7 +159,7 @@ fn failed(
     } else {
         0
     };
-    if let Some(Target::Ensure(wanted)) = passed.target {
+    if let Some(wanted) = passed.target {
         resumed(conditions);
         password_in_spec(conditions, wanted);
     }

@@ -89,8 +89,11 @@ fn passed(
     build(policy, &passed, at(second))
 }
 
-/// Reports an object that failed in `validate`.
+/// Reports a reconcile that found nothing changed, or a suspended policy.
 fn unseen(policy: &PostgresPolicy) -> Report<PostgresPolicyStatus> {
+    if policy.spec.suspend {
+        return report_suspended(policy, at(60));
+    }
     let target = validate(policy).unwrap();
     let passed = Passed {
         target: Some(&target),
