@@ -85,7 +85,7 @@ impl ConvergedCache {
         if !same {
             return Ok(None);
         }
-        let connected = setup.pools.get(&inputs.target).await;
+        let connected = setup.pools.read_only(&inputs.target).await;
         let session = connected.map_err(|error| problems::of_postgres(error, problems::During::Connect))?;
         if *session.identity() != inputs.identity {
             return Ok(None);

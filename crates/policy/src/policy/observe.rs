@@ -13,7 +13,7 @@ use stanchion_kernel::watch::dependencies::Key;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::server::LOG_GRANTS;
 use stanchion_postgres::{
-    Answered, ConnectionConfig, Identity, Level, Pooled, Security, Server, Session, quote,
+    Answered, ConnectionConfig, Identity, Level, ReadPooled, ReadSession, Security, Server, quote,
 };
 use stanchion_roles::facts::Facts;
 use stanchion_roles::inspect::{InspectionDigest, Needs, inspect_with_digest};
@@ -129,7 +129,7 @@ async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
     let mut secrets = Secrets::new(read);
     let database = connection::resolve(&wanted.connection, &mut secrets).await?;
     let content = profiles::complete(read, wanted).await?;
-    let connected = setup.pools.get(&database).await;
+    let connected = setup.pools.read_only(&database).await;
     let session = connected.map_err(|error| problems::of_postgres(error, problems::During::Connect))?;
     connection::check_identity(&wanted.connection, &database, session.identity())?;
     let server = server(&session).await?;
@@ -170,7 +170,7 @@ struct Opened<'a> {
     secrets: Secrets<'a>,
     database: ConnectionConfig,
     content: Content,
-    session: Pooled,
+    session: ReadPooled,
     server: Server,
 }
 
@@ -240,7 +240,7 @@ impl Opened<'_> {
 }
 
 /// The server's properties, and the login's privileges there.
-async fn server(session: &Session) -> Result<Server, Problem> {
+async fn server(session: &ReadSession) -> Result<Server, Problem> {
     let inspected = session.inspect(&[]).await;
     let (server, _) = inspected.map_err(|error| problems::of_postgres(error, problems::During::Inspect))?;
     Ok(server)

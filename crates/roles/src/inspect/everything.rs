@@ -1,6 +1,6 @@
 //! Inspects a whole database, for users without a manifest.
 
-use stanchion_postgres::{Query, Session};
+use stanchion_postgres::{Query, ReadSession};
 
 use super::{Error, Needs, Unreadable, inspect};
 use crate::facts::Facts;
@@ -35,7 +35,7 @@ impl Needs {
 }
 
 /// Inspects all roles and schemas except the system's.
-pub async fn inspect_everything(session: &mut Session) -> Result<Facts, Error> {
+pub async fn inspect_everything(session: &mut ReadSession) -> Result<Facts, Error> {
     let names = session.snapshot(&[Query::new(NAMES), Query::new(GROUPS)]).await?;
     let [names, groups] = names.as_slice() else {
         return Ok(Facts::default());

@@ -11,7 +11,7 @@ pub use decode::Unreadable;
 pub use everything::inspect_everything;
 pub use needs::Needs;
 
-use stanchion_postgres::{Begin, Isolation, Query, Row, Session, Transaction};
+use stanchion_postgres::{Begin, Query, ReadSession, ReadTransaction, Row, Session, Transaction};
 
 use crate::facts::Facts;
 use decode::Decoder;
@@ -29,24 +29,30 @@ pub enum Error {
 }
 
 /// Inspects in a read-only transaction.
-pub async fn inspect(session: &mut Session, needs: &Needs) -> Result<Facts, Error> {
+pub async fn inspect(session: &mut ReadSession, needs: &Needs) -> Result<Facts, Error> {
     if needs.passwords.is_empty() {
-        let (subjects, queries): (Vec<Subject>, Vec<Query>) =
-            queries(needs, session.version()).into_iter().unzip();
-        let mut decoding = Decoding::new(subjects);
+        let (mut decoding, queries) = Decoding::of(needs, session.version());
         session
             .stream_snapshot(&queries, &mut |index, row| decoding.take(index, &row))
             .await?;
-        return Ok(decoding.finish()?.finish());
+        return Ok(decoding.decoder?.finish());
     }
-    let begin = Begin {
-        isolation: Isolation::RepeatableRead,
-        read_only: true,
-        ..Begin::default()
-    };
-    let (transaction, facts) = begin_and_inspect(session, &begin, needs).await?;
+    let (transaction, facts) = begin_reading(session, needs).await?;
     transaction.roll_back().await;
     Ok(facts)
+}
+
+/// Begins a read-only transaction and inspects in it.
+async fn begin_reading<'s>(
+    session: &'s mut ReadSession,
+    needs: &Needs,
+) -> Result<(ReadTransaction<'s>, Facts), Error> {
+    let (mut decoding, queries) = Decoding::of(needs, session.version());
+    let transaction = session
+        .begin_reading(&queries, &mut |index, row| decoding.take(index, &row))
+        .await?;
+    let facts = decoding.finish(&transaction, needs).await?;
+    Ok((transaction, facts))
 }
 
 /// Begins a transaction and inspects in it, so that the changes can use the same one.
@@ -55,18 +61,12 @@ pub async fn begin_and_inspect<'s>(
     begin: &Begin,
     needs: &Needs,
 ) -> Result<(Transaction<'s>, Facts), Error> {
-    let (subjects, queries): (Vec<Subject>, Vec<Query>) =
-        queries(needs, session.version()).into_iter().unzip();
-    let mut decoding = Decoding::new(subjects);
+    let (mut decoding, queries) = Decoding::of(needs, session.version());
     let transaction = session
         .begin_and_stream(begin, &queries, &mut |index, row| decoding.take(index, &row))
         .await?;
-    let mut decoder = decoding.finish()?;
-    if !needs.passwords.is_empty() && decoder.server_facts().reads_passwords {
-        let rows = transaction.read(&[verifiers(needs)]).await?;
-        decoder.verifiers(rows.first().map_or(&[], Vec::as_slice))?;
-    }
-    Ok((transaction, decoder.finish()))
+    let facts = decoding.finish(&transaction, needs).await?;
+    Ok((transaction, facts))
 }
 
 /// A digest that shows whether a database is unchanged since an inspection.
@@ -79,16 +79,11 @@ pub struct InspectionDigest {
 
 /// Inspects and computes the digest, in one snapshot.
 pub async fn inspect_with_digest(
-    session: &mut Session,
+    session: &mut ReadSession,
     needs: &Needs,
 ) -> Result<(Facts, InspectionDigest), Error> {
-    let begin = Begin {
-        isolation: Isolation::RepeatableRead,
-        read_only: true,
-        ..Begin::default()
-    };
     let version = session.version();
-    let (transaction, facts) = begin_and_inspect(session, &begin, needs).await?;
+    let (transaction, facts) = begin_reading(session, needs).await?;
     let verifiers = !needs.passwords.is_empty() && facts.server.reads_passwords;
     let rows = transaction.read(&[digest(needs, version, verifiers)]).await?;
     transaction.roll_back().await;
@@ -98,7 +93,7 @@ pub async fn inspect_with_digest(
 
 /// Whether everything that the inspection read is unchanged. One statement.
 pub async fn is_unchanged(
-    session: &Session,
+    session: &ReadSession,
     needs: &Needs,
     inspected: &InspectionDigest,
 ) -> Result<bool, Error> {
@@ -125,11 +120,11 @@ struct Decoding {
 }
 
 impl Decoding {
-    fn new(subjects: Vec<Subject>) -> Self {
-        Self {
-            subjects,
-            decoder: Ok(Decoder::default()),
-        }
+    /// The queries for these needs, and what decodes their rows.
+    fn of(needs: &Needs, version: u32) -> (Self, Vec<Query>) {
+        let (subjects, queries) = queries(needs, version).into_iter().unzip();
+        let decoder = Ok(Decoder::default());
+        (Self { subjects, decoder }, queries)
     }
 
     /// Decodes a row, unless an earlier row failed.
@@ -141,7 +136,13 @@ impl Decoding {
         }
     }
 
-    fn finish(self) -> Result<Decoder, Unreadable> {
-        self.decoder
+    /// The facts, after reading the verifiers in the same snapshot, if they are needed and can be read.
+    async fn finish(self, transaction: &ReadTransaction<'_>, needs: &Needs) -> Result<Facts, Error> {
+        let mut decoder = self.decoder?;
+        if !needs.passwords.is_empty() && decoder.server_facts().reads_passwords {
+            let rows = transaction.read(&[verifiers(needs)]).await?;
+            decoder.verifiers(rows.first().map_or(&[], Vec::as_slice))?;
+        }
+        Ok(decoder.finish())
     }
 }

@@ -69,9 +69,8 @@ impl Lab {
 
     pub(crate) async fn plan(&self, manifest: &str, mode: Mode) -> Plan {
         let desired = self.desired(manifest);
-        let facts = inspect(&mut self.session().await, &Needs::of(&desired))
-            .await
-            .unwrap();
+        let mut session = self.session().await;
+        let facts = inspect(&mut session, &Needs::of(&desired)).await.unwrap();
         diff(
             &desired,
             &facts,
