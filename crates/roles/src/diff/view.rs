@@ -81,7 +81,8 @@ impl<'a> View<'a> {
             let mut found: Vec<(usize, &Object)> =
                 self.objects().filter(|(_, object)| is_meant(object)).collect();
             found.sort_by(|(_, one), (_, other)| order(one, other));
-            found.into_iter().map(|(place, _)| place).collect::<Vec<_>>()
+            // By reference: by value, the list would keep the room of the pairs.
+            found.iter().map(|(place, _)| *place).collect::<Vec<_>>()
         };
         let by_name = |one: &Object, other: &Object| name_of(one).cmp(&name_of(other));
         let by_kind = |one: &Object, other: &Object| kind_of(one).cmp(&kind_of(other));

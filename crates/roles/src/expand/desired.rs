@@ -30,13 +30,32 @@ pub struct Desired {
     pub counts: Counts,
 }
 
+impl Desired {
+    /// Rebuilds the maps with full nodes.
+    pub(super) fn compact(self) -> Self {
+        Self {
+            roles: compact(self.roles),
+            schemas: compact(self.schemas),
+            grants: compact(self.grants),
+            default_privileges: compact(self.default_privileges),
+            memberships: compact(self.memberships),
+            ..self
+        }
+    }
+}
+
+/// The same map with full nodes. Keys that are inserted in their order leave the nodes of a map half empty.
+pub(crate) fn compact<K: Ord, V>(map: BTreeMap<K, V>) -> BTreeMap<K, V> {
+    map.into_iter().collect()
+}
+
 /// A role and how it is managed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DesiredRole {
     /// Its attributes.
     pub state: RoleState,
-    /// The source of its password.
-    pub password: Option<Password>,
+    /// The source of its password. Most roles have none, so it takes little room in the map.
+    pub password: Option<Box<Password>>,
     /// Whether the role is neither created nor altered.
     pub external: bool,
     /// Whether the role holds nothing beyond the desired state, anywhere in the database.

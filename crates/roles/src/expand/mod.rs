@@ -8,6 +8,7 @@ mod pattern;
 mod size;
 
 pub use cleanup::after_deletion;
+pub(crate) use desired::compact;
 pub use desired::{
     Counts, DefaultKey, Desired, DesiredRole, GrantKey, MemberOptions, Membership, Rule, Scope, ScopedSchema,
 };
@@ -51,7 +52,7 @@ pub fn expand(manifest: &Manifest) -> Desired {
     default_privileges(manifest, &mut desired);
     memberships(manifest, &mut desired);
     desired.scope = Scope::of(&desired);
-    desired
+    desired.compact()
 }
 
 fn counts(manifest: &Manifest, desired: &Desired, grants: usize) -> Counts {
@@ -158,7 +159,7 @@ fn declared_role(role: &Role) -> DesiredRole {
                 .map(|(name, value)| guc::canonical(name, value))
                 .collect(),
         },
-        password: role.password.clone(),
+        password: role.password.clone().map(Box::new),
         external: role.external,
         exclusive: role.exclusive,
         preserve_undeclared_grants: role.preserve_undeclared_grants,

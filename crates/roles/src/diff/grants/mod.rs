@@ -20,8 +20,23 @@ pub(super) struct Grants {
     pub(super) columns: Vec<Change>,
 }
 
-/// The combined rules for a role on an object.
-type Wants = HashMap<(usize, RoleId), Rule>;
+/// The combined rules for a role on an object. A large database has some ten thousand of them.
+#[derive(Default)]
+struct Wants(HashMap<(u32, RoleId), Rule>);
+
+impl Wants {
+    fn get(&self, place: usize, role: RoleId) -> Rule {
+        self.0.get(&Self::key(place, role)).copied().unwrap_or_default()
+    }
+
+    fn entry(&mut self, place: usize, role: RoleId) -> &mut Rule {
+        self.0.entry(Self::key(place, role)).or_default()
+    }
+
+    fn key(place: usize, role: RoleId) -> (u32, RoleId) {
+        (u32::try_from(place).unwrap_or(u32::MAX), role)
+    }
+}
 
 pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode, plan: &mut Plan) -> Grants {
     let mut differ = Differ {
@@ -30,7 +45,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         mode,
         ids: HashMap::new(),
         managed: HashMap::new(),
-        wants: Wants::new(),
+        wants: Wants::default(),
         columns: HashMap::new(),
         granted: vec![],
         column_grants: vec![],
@@ -115,10 +130,7 @@ impl<'a> Differ<'a> {
             };
             let (held, grantable) = id.map_or_else(Default::default, |id| object.held_by(id));
             // An earlier rule has already planned these.
-            let asked = id
-                .and_then(|id| self.wants.get(&(*place, id)))
-                .copied()
-                .unwrap_or_default();
+            let asked = id.map(|id| self.wants.get(*place, id)).unwrap_or_default();
             let lacks_option = rule.grantable.without(grantable).without(asked.grantable);
             let lacks = rule
                 .present
@@ -134,7 +146,7 @@ impl<'a> Differ<'a> {
                 }
             }
             if let Some(id) = id {
-                let want = self.wants.entry((*place, id)).or_default();
+                let want = self.wants.entry(*place, id);
                 want.present.add(rule.present);
                 want.absent.add(rule.absent);
                 want.grantable.add(rule.grantable);

@@ -180,7 +180,7 @@ impl Differ<'_> {
                 .and_then(|rules| rules.get(&**column))
                 .copied()
                 .unwrap_or_default(),
-            _ => self.wants.get(&(place, grantee)).copied().unwrap_or_default(),
+            _ => self.wants.get(place, grantee),
         }
     }
 

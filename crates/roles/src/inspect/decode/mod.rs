@@ -10,6 +10,7 @@ use stanchion_postgres::Row;
 use stanchion_postgres::types::FromSql;
 
 use super::queries::Subject;
+use crate::expand::compact;
 use crate::facts::{Facts, ServerFacts};
 use objects::Key;
 
@@ -72,7 +73,8 @@ impl Decoder {
         &self.facts.server
     }
 
-    pub(super) fn finish(self) -> Facts {
+    pub(super) fn finish(mut self) -> Facts {
+        self.facts.roles = compact(self.facts.roles);
         self.facts
     }
 }
