@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
+use stanchion_api::SupabaseProject;
 use stanchion_kernel::{Problem, Writer};
 use stanchion_postgres as pg;
 
-use super::cache::{Converged, ProjectCache};
-use super::children::Children;
+use super::ProjectController;
+use super::cache::{Checked, Converged};
+use super::children::{Children, HTTPRoute};
 use super::dependency_check::Initialised;
-use super::observe::{Current, Database, Initialisation, Observed};
-use super::plan::{self, ChildChanges, Plan, Then};
-use super::route::HTTPRoute;
+use super::observe::{Basis, Current, Observed};
+use super::plan::{self, ChildChanges, DatabasePlan, EnsurePlan, Initialisation, Plan};
+use super::render_inputs::RenderInputs;
 use super::target::{Target, Wanted};
 use crate::{Setup, database};
 
@@ -20,6 +22,8 @@ use crate::{Setup, database};
 pub struct Applied {
     /// The last step that was begun.
     pub stage: Stage,
+    /// What the children were made from.
+    pub render_inputs: Option<Arc<RenderInputs>>,
     /// Whether keys were generated or changed.
     pub keys_written: bool,
     /// The steps that ran in the database.
@@ -48,65 +52,132 @@ pub enum Stage {
 
 /// Applies the plan.
 pub async fn apply(
-    setup: &Setup,
-    cache: &ProjectCache,
+    controller: &ProjectController,
     write: &Writer,
     target: &Target,
     observed: &Observed,
     plan: Plan,
     applied: &mut Applied,
 ) -> Result<(), Problem> {
-    if matches!(observed, Observed::Unchanged(_)) {
-        applied.stage = Stage::Done;
-    }
     if let (Plan::Cleanup(database), Target::Cleanup(Some(cleanup))) = (&plan, target) {
-        return remove(setup, write, database, &cleanup.wanted).await;
+        return remove(&controller.setup, write, database, &cleanup.wanted).await;
     }
-    let (Plan::Ensure(work), Target::Ensure(wanted), Observed::Ensure(current)) = (plan, target, observed)
-    else {
+    let (Target::Ensure(wanted), Observed::Ensure(current)) = (target, observed) else {
         return Ok(());
     };
-    applied.stage = Stage::Secrets;
-    if let Some(intent) = &work.keys {
-        write.apply::<Secret>(intent).await?;
-        applied.keys_written = true;
-    }
-    if let Database::Complete(database) = &current.database {
-        applied.database = Some(database.clone());
-    }
-    let changes = match work.then {
-        Then::Children(changes) => changes,
-        Then::Database(how) => {
-            Arc::new(initialise(setup, cache, write, wanted, (current, &how), applied).await?)
-        }
+    let pass = Pass {
+        controller,
+        write,
+        wanted,
+        current,
     };
-    applied.stage = Stage::Components;
-    cache.set_converged(&current.parent.key, None);
-    components(write, &changes, applied).await?;
-    applied.stage = Stage::Done;
-    let left = Children::left_by(write);
-    let fingerprint = left.fingerprint();
-    // Somebody can change a child while others are written. The check is not needed if nothing was written and nothing
-    // has changed since.
-    let untouched = changes.steps.is_empty() && current.view.children.fingerprint() == fingerprint;
-    let are_done = || untouched || left.are(&changes.objects, &current.parent);
-    // Routes are not watched, so a project with one is reconciled completely each time.
-    let fingerprint = fingerprint
-        .filter(|_| current.render_inputs.keys.published_at.is_none())
-        .filter(|_| wanted.spec.gateway.is_none() && are_done());
-    let converged = fingerprint.map(|children| Converged {
-        generation: wanted.generation,
-        rotate: wanted.rotate.clone(),
-        secrets: wanted.secret_names(),
-        config_maps: wanted.config_maps(),
-        children,
-    });
-    cache.set_converged(&current.parent.key, converged);
-    // ConfigMaps may be large; a project that uses some reads them again.
-    if current.keys.is_some() && wanted.config_maps().is_empty() {
-        cache.remember_inputs(&current.parent.key, wanted.reading(), &current.render_inputs);
+    pass.remember();
+    match plan {
+        Plan::Nothing | Plan::Cleanup(_) => {
+            applied.stage = Stage::Done;
+            Ok(())
+        }
+        Plan::Wait(problem) => {
+            pass.remember_check(current.new_check().cloned());
+            Err(problem)
+        }
+        Plan::CheckDependencies => {
+            write.wake::<SupabaseProject>(&current.parent.key);
+            Ok(())
+        }
+        Plan::Ensure(plan) => pass.ensure(*plan, applied).await,
     }
-    Ok(())
+}
+
+/// One pass over an active project.
+struct Pass<'a> {
+    controller: &'a ProjectController,
+    write: &'a Writer,
+    wanted: &'a Wanted,
+    current: &'a Current,
+}
+
+impl Pass<'_> {
+    /// Remembers what was read, whatever follows.
+    fn remember(&self) {
+        let (cache, current) = (&self.controller.cache, self.current);
+        cache.set_stalled(&current.parent.key, current.view.stalled.clone());
+        if let Basis::FirstLook { delay, .. } = current.basis {
+            cache.postpone(&current.parent.key, delay);
+        }
+    }
+
+    /// Remembers a check. If a server is lost that answered before, other projects on it are reconciled.
+    fn remember_check(&self, checked: Option<Checked>) {
+        let Some(checked) = checked else { return };
+        for other in self.controller.cache.check(&self.current.parent.key, checked) {
+            self.write.wake::<SupabaseProject>(&other);
+        }
+    }
+
+    async fn ensure(&self, plan: EnsurePlan, applied: &mut Applied) -> Result<(), Problem> {
+        let (cache, current) = (&self.controller.cache, self.current);
+        self.remember_check(plan.checked);
+        applied.stage = Stage::Secrets;
+        if let Some(intent) = &plan.keys {
+            self.write.apply::<Secret>(intent).await?;
+            applied.keys_written = true;
+        }
+        let (database, changes) = match plan.database {
+            DatabasePlan::Prepared(database, changes) => (database, changes),
+            DatabasePlan::Prepare(how) => {
+                let database = self.prepare(&how, applied).await?;
+                let changes = plan::changes(self.wanted, current, &plan.render_inputs, &database.names)?;
+                (database, changes)
+            }
+        };
+        applied.database = Some(database);
+        applied.stage = Stage::Components;
+        cache.set_converged(&current.parent.key, None);
+        children(self.write, &changes, applied).await?;
+        applied.stage = Stage::Done;
+        cache.set_converged(&current.parent.key, self.converged(&plan.render_inputs, &changes));
+        // ConfigMaps may be large; a project that uses some reads them again.
+        if matches!(current.basis, Basis::Checked { .. }) && self.wanted.config_maps().is_empty() {
+            cache.remember_inputs(&current.parent.key, self.wanted.reading(), &plan.render_inputs);
+        }
+        applied.render_inputs = Some(plan.render_inputs);
+        Ok(())
+    }
+
+    async fn prepare(&self, how: &Initialisation, applied: &mut Applied) -> Result<Initialised, Problem> {
+        applied.stage = Stage::Database;
+        self.write.may_write()?;
+        let pools = &self.controller.setup.pools;
+        let outcome = database::initialise(pools, &how.target, &how.request).await?;
+        applied.initialised.clone_from(&outcome.ran);
+        let database = Initialised::from(outcome);
+        let cache = &self.controller.cache;
+        cache.initialised(&self.current.parent.key, database.clone());
+        Ok(database)
+    }
+
+    /// The inputs of a converged project, if it is one now.
+    fn converged(&self, render_inputs: &RenderInputs, changes: &ChildChanges) -> Option<Converged> {
+        let (wanted, current) = (self.wanted, self.current);
+        let left = Children::left_by(self.write);
+        let fingerprint = left.fingerprint();
+        // Somebody can change a child while others are written. The check is not needed if nothing was written and
+        // nothing has changed since.
+        let untouched = changes.steps.is_empty() && current.view.children.fingerprint() == fingerprint;
+        let are_done = || untouched || left.are(&changes.objects, &current.parent);
+        // Routes are not watched, so a project with one is reconciled completely each time.
+        let fingerprint = fingerprint
+            .filter(|_| render_inputs.keys.published_at.is_none())
+            .filter(|_| wanted.spec.gateway.is_none() && are_done());
+        fingerprint.map(|children| Converged {
+            generation: wanted.generation,
+            rotate: wanted.rotate.clone(),
+            secrets: wanted.secret_names(),
+            config_maps: wanted.config_maps(),
+            children,
+        })
+    }
 }
 
 /// Removes what was created in the database. What had to stay is reported as a problem, once, because a deletion
@@ -133,27 +204,8 @@ async fn remove(
     Err(Problem::transient("ObjectsLeft", message))
 }
 
-async fn initialise(
-    setup: &Setup,
-    cache: &ProjectCache,
-    write: &Writer,
-    wanted: &Wanted,
-    (current, how): (&Current, &Initialisation),
-    applied: &mut Applied,
-) -> Result<ChildChanges, Problem> {
-    applied.stage = Stage::Database;
-    write.may_write()?;
-    let outcome = database::initialise(&setup.pools, &how.target, &how.request).await?;
-    applied.initialised.clone_from(&outcome.ran);
-    let database = Initialised::from(outcome);
-    cache.initialised(&current.parent.key, database.clone());
-    let changes = plan::changes(wanted, current, &database)?;
-    applied.database = Some(database);
-    Ok(changes)
-}
-
 /// Writes the children.
-async fn components(write: &Writer, changes: &ChildChanges, applied: &mut Applied) -> Result<(), Problem> {
+async fn children(write: &Writer, changes: &ChildChanges, applied: &mut Applied) -> Result<(), Problem> {
     for change in &changes.steps {
         let deployment = change.deployment().map(str::to_owned);
         if change.clone().apply_change(write).await? {

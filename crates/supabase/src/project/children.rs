@@ -1,11 +1,15 @@
 //! The children of a project by kind: their cached state, the required changes, and how to apply them.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use kube::CustomResource;
 use kube::core::ObjectMeta;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use stanchion_kernel::apply::{Intent, Takeover};
@@ -211,4 +215,20 @@ fn meta<Summary>(child: &Child<Summary>) -> ObjectMeta {
         uid: Some(child.uid.clone()),
         ..ObjectMeta::default()
     }
+}
+
+/// The `HTTPRoute` of the Gateway API, as far as the operator writes it. A cluster need not serve the kind, so it is not
+/// watched.
+#[derive(CustomResource, Clone, Debug, Serialize, Deserialize)]
+#[kube(
+    group = "gateway.networking.k8s.io",
+    version = "v1",
+    kind = "HTTPRoute",
+    namespaced,
+    schema = "disabled"
+)]
+#[allow(missing_docs)]
+pub struct HttpRouteSpec {
+    #[serde(flatten)]
+    pub fields: BTreeMap<String, Value>,
 }

@@ -2,20 +2,21 @@
 
 pub mod apply;
 pub mod cache;
-pub mod cached;
 pub mod children;
 pub mod dependency_check;
+pub mod key_secret;
 pub mod observe;
 pub mod plan;
 pub mod pods;
+pub mod reasons;
 pub mod render_inputs;
 pub mod report;
-pub mod rollout_backoff;
-pub mod route;
 pub mod secrets;
 pub mod security;
 pub mod target;
 pub mod validate;
+
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -24,16 +25,27 @@ use stanchion_api::supabase::{DeletionPolicy, FINALIZER, SupabaseProjectStatus, 
 use stanchion_kernel::children::ChildKinds;
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::rbac::{OWN, READ, Rule};
+use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::watch::dependencies::Key;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
-use stanchion_postgres::Listener;
+use stanchion_postgres::{Listener, Pools};
 use tokio::sync::Mutex;
 
 pub use validate::validate as check;
 
-use crate::Setup;
 use cache::ProjectCache;
+
+/// State that the controller needs. Clones share it.
+#[derive(Clone)]
+pub struct Setup {
+    /// The connections of this process.
+    pub pools: Pools,
+    /// Seals ownership marks, which are stored in a server and read again.
+    pub fingerprints: Arc<FingerprintKey>,
+    /// The allowed prefixes of images; empty means any.
+    pub allowed_images: Vec<String>,
+}
 
 /// Reconciles `SupabaseProject` objects.
 pub struct ProjectController {
@@ -128,7 +140,7 @@ impl Reconciler for ProjectController {
     }
 
     fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
-        plan::plan(target, observed)
+        Ok(plan::plan(target, observed, &mut rand::rng(), Timestamp::now()))
     }
 
     fn pre_apply_status(
@@ -148,8 +160,7 @@ impl Reconciler for ProjectController {
         plan: Self::Plan,
         applied: &mut Self::Applied,
     ) -> Result<(), Problem> {
-        let work = apply::apply(&self.setup, &self.cache, write, target, observed, plan, applied);
-        Box::pin(work).await
+        Box::pin(apply::apply(self, write, target, observed, plan, applied)).await
     }
 
     fn report(

@@ -2,28 +2,34 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Secret;
+use jiff::Timestamp;
 use kube::core::ObjectMeta;
-use secrecy::ExposeSecret as _;
+use rand::RngCore;
 use serde_json::Value;
 use stanchion_kernel::Problem;
 use stanchion_kernel::apply::{self, Intent, Takeover};
-use stanchion_kernel::context::Parent;
 use stanchion_postgres as pg;
 
-use super::children::ObjectChange;
-use super::dependency_check::Initialised;
-use super::observe::{Current, Database, FoundKeys, Initialisation, Observed};
-use super::route::HTTPRoute;
+use super::cache::{Checked, Resolved};
+use super::children::{HTTPRoute, ObjectChange};
+use super::dependency_check::{Check, Initialised, inputs};
+use super::key_secret;
+use super::observe::{Basis, Current, Observed};
+use super::render_inputs::RenderInputs;
+use super::secrets::Read;
 use super::target::{Target, Wanted};
-use crate::components::{self, MANAGED_BY, Project};
+use crate::components::{self, Project};
+use crate::database::{self, Names};
 use crate::network;
 
 /// The plan of a reconcile.
 pub enum Plan {
     /// Nothing.
     Nothing,
+    /// Wait: a dependency does not answer, or something that only a person can change is in the way.
+    Wait(Problem),
+    /// Check the dependencies first: more than a repair of the children is needed.
+    CheckDependencies,
     /// Apply these changes.
     Ensure(Box<EnsurePlan>),
     /// Remove what was created in the database.
@@ -35,16 +41,28 @@ pub struct EnsurePlan {
     /// The Secret with the keys, if it differs. It is written first: a password that is in no Secret is lost with the
     /// process.
     pub keys: Option<Intent>,
-    /// The changes after that.
-    pub then: Then,
+    /// The inputs of the children, with the complete keys.
+    pub render_inputs: Arc<RenderInputs>,
+    /// The results of a new dependency check, with the digest of the complete passwords.
+    pub checked: Option<Checked>,
+    /// The changes after the keys.
+    pub database: DatabasePlan,
 }
 
-/// The changes after the keys.
-pub enum Then {
-    /// The children.
-    Children(Arc<ChildChanges>),
-    /// The database first, because the names of its logins are not known yet.
-    Database(Box<Initialisation>),
+/// The database and the children.
+pub enum DatabasePlan {
+    /// The database is prepared; the changes of the children.
+    Prepared(Initialised, ChildChanges),
+    /// The database has to be prepared first. Only then the names of its logins are known, and with them the children.
+    Prepare(Box<Initialisation>),
+}
+
+/// The input for preparing a database.
+pub struct Initialisation {
+    /// The administrator's connection.
+    pub target: pg::ConnectionConfig,
+    /// What the project needs there.
+    pub request: database::Request,
 }
 
 /// The changes of the children.
@@ -59,68 +77,125 @@ pub struct ChildChanges {
     pub stale_route: Option<ObjectMeta>,
 }
 
-/// Decides what to do.
-pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
+/// Decides what to do. Refusals are part of the plan, so that `apply` remembers what was read.
+pub fn plan(target: &Target, observed: &Observed, random: &mut impl RngCore, now: Timestamp) -> Plan {
     if let Observed::Cleanup(Some(database)) = observed {
-        return Ok(Plan::Cleanup(database.clone()));
+        return Plan::Cleanup(database.clone());
     }
     let (Target::Ensure(wanted), Observed::Ensure(current)) = (target, observed) else {
-        return Ok(Plan::Nothing);
+        return Plan::Nothing;
     };
-    if let Some(problem) = current
-        .postgres
-        .problem("PostgreSQL")
-        .or_else(|| current.s3.problem("S3"))
-    {
-        return Err(problem);
-    }
-    let keys = match &current.keys {
-        Some(keys) => key_secret(wanted, &current.parent, keys)?,
-        None => None,
+    let plan = match &current.basis {
+        Basis::Unchanged => Ok(Plan::Nothing),
+        Basis::FirstLook { read, names, .. } => first(wanted, current, read, names, random, now),
+        Basis::Known(resolved) => known(wanted, current, resolved),
+        Basis::Checked { read, check, request } => {
+            checked(wanted, current, (read, check, request), random, now)
+        }
     };
-    let then = match &current.database {
-        Database::Complete(database) => Then::Children(match &current.changes {
-            Some(decided) => Arc::clone(decided),
-            None => Arc::new(changes(wanted, current, database)?),
-        }),
-        Database::Lacking(initialisation) => Then::Database(initialisation.clone()),
-    };
-    Ok(Plan::Ensure(Box::new(EnsurePlan { keys, then })))
+    plan.unwrap_or_else(Plan::Wait)
 }
 
-/// The Secret with the keys, if it differs.
-pub fn key_secret(wanted: &Wanted, parent: &Parent, keys: &FoundKeys) -> Result<Option<Intent>, Problem> {
-    let data = keys.complete.iter().map(|(key, value)| {
-        (
-            key.to_owned(),
-            ByteString(value.expose_secret().as_bytes().to_vec()),
-        )
+/// The first reconcile by this process: only children are repaired. New keys, or the end of old ones, need the
+/// dependencies. So does another intent, because a Secret may have changed in the meantime: nothing is rolled out
+/// before it is known to work.
+fn first(
+    wanted: &Wanted,
+    current: &Current,
+    read: &Read,
+    names: &Names,
+    random: &mut impl RngCore,
+    now: Timestamp,
+) -> Result<Plan, Problem> {
+    let keys = key_secret::complete(wanted, read, false, random, now)?;
+    if keys.is_rotating() || key_secret::change(wanted, read, &keys, &current.parent)?.is_some() {
+        return Ok(Plan::CheckDependencies);
+    }
+    let render_inputs = Arc::new(RenderInputs::new(wanted, read, &keys));
+    let changes = changes(wanted, current, &render_inputs, names)?;
+    if !changes.steps.iter().all(ObjectChange::is_repair) {
+        return Ok(Plan::CheckDependencies);
+    }
+    Ok(Plan::Ensure(Box::new(EnsurePlan {
+        keys: None,
+        render_inputs,
+        checked: None,
+        database: DatabasePlan::Prepared(Initialised::unchecked(names.clone()), changes),
+    })))
+}
+
+/// Unchanged Secrets, database and bucket.
+fn known(wanted: &Wanted, current: &Current, resolved: &Resolved) -> Result<Plan, Problem> {
+    let database = resolved.database.clone();
+    let changes = changes(wanted, current, &resolved.render_inputs, &database.names)?;
+    Ok(Plan::Ensure(Box::new(EnsurePlan {
+        keys: None,
+        render_inputs: Arc::clone(&resolved.render_inputs),
+        checked: None,
+        database: DatabasePlan::Prepared(database, changes),
+    })))
+}
+
+/// Everything was read.
+fn checked(
+    wanted: &Wanted,
+    current: &Current,
+    (read, check, request): (&Read, &Check, &database::Request),
+    random: &mut impl RngCore,
+    now: Timestamp,
+) -> Result<Plan, Problem> {
+    let found = &check.checked;
+    let lost = found.postgres.problem("PostgreSQL");
+    if let Some(problem) = lost.or_else(|| found.s3.problem("S3")) {
+        return Err(problem);
+    }
+    let mut keys = key_secret::complete(wanted, read, false, random, now)?;
+    let mut render_inputs = RenderInputs::new(wanted, read, &keys);
+    if let Some(database) = &found.database
+        && keys.is_rotating()
+        && is_rolled_out(wanted, current, &render_inputs, &database.names)
+    {
+        keys = key_secret::complete(wanted, read, true, random, now)?;
+        render_inputs = RenderInputs::new(wanted, read, &keys);
+    }
+    let request = key_secret::with_passwords(request, &keys);
+    let checked = check.is_new.then(|| Checked {
+        inputs: inputs(read, &request),
+        ..found.clone()
     });
-    let labels = [
-        ("app.kubernetes.io/instance", wanted.name.as_str()),
-        ("app.kubernetes.io/part-of", "supabase"),
-        ("app.kubernetes.io/managed-by", MANAGED_BY),
-    ];
-    let secret = Secret {
-        metadata: ObjectMeta {
-            name: Some(wanted.key_secret()),
-            labels: Some(
-                labels
-                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                    .into(),
-            ),
-            ..ObjectMeta::default()
-        },
-        data: Some(data.collect()),
-        ..Secret::default()
+    let database = match &found.database {
+        Some(database) => {
+            let changes = changes(wanted, current, &render_inputs, &database.names)?;
+            DatabasePlan::Prepared(database.clone(), changes)
+        }
+        None => DatabasePlan::Prepare(Box::new(Initialisation {
+            target: read.target.clone(),
+            request,
+        })),
     };
-    let intent = Intent::new(&secret, parent)?;
-    apply::decide(intent, keys.stored.as_ref(), parent, Takeover::Adopt)
+    Ok(Plan::Ensure(Box::new(EnsurePlan {
+        keys: key_secret::change(wanted, read, &keys, &current.parent)?,
+        render_inputs: Arc::new(render_inputs),
+        checked,
+        database,
+    })))
+}
+
+/// Whether every pod has these keys: the children are rendered from them, and have rolled out.
+fn is_rolled_out(wanted: &Wanted, current: &Current, render_inputs: &RenderInputs, names: &Names) -> bool {
+    let children = &current.view.children;
+    let objects = objects(&render_inputs.project(wanted, names));
+    children.have_rolled_out() && children.are(&objects, &current.parent)
 }
 
 /// The changes of the children, once the names of the logins are known.
-pub fn changes(wanted: &Wanted, current: &Current, database: &Initialised) -> Result<ChildChanges, Problem> {
-    let project = current.render_inputs.project(wanted, &database.names);
+pub fn changes(
+    wanted: &Wanted,
+    current: &Current,
+    render_inputs: &RenderInputs,
+    names: &Names,
+) -> Result<ChildChanges, Problem> {
+    let project = render_inputs.project(wanted, names);
     let objects = objects(&project);
     let mut steps = objects
         .iter()

@@ -4,19 +4,20 @@ use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use stanchion_api::instance::TlsMode;
 use stanchion_api::loose::Loose;
-use stanchion_api::supabase::{Analytics, DeletionPolicy, Functions, SecretReference, annotation, condition};
+use stanchion_api::supabase::{Analytics, DeletionPolicy, Functions, SecretReference, annotation};
 use stanchion_api::{SupabaseProject, SupabaseProjectSpec, duration};
 use stanchion_kernel::Problem;
-use stanchion_kernel::condition::find;
 use stanchion_kernel::problem::Cause;
 
-use super::report::ROUTED;
+use super::reasons::{NetworkReason, ReadyReason};
 use super::target::{Before, CleanupTarget, References, Target, Wanted, name};
 use crate::components;
 use crate::database::Names;
 
-/// The longest name that leaves room for the longest component in the name of a Service.
-const NAME_LIMIT: usize = 63 - "-postgrest".len();
+/// The longest name of a Service.
+const SERVICE_NAME: usize = 63;
+/// The longest name that leaves room for a hyphen and the longest component in the name of a Service.
+const NAME_LIMIT: usize = SERVICE_NAME - 1 - components::LONGEST_NAME;
 
 /// The target of an object that is not being deleted.
 pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
@@ -63,8 +64,7 @@ fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
         grace,
         before: Before {
             routed: status.is_some_and(|status| {
-                find(&status.conditions, condition::NETWORK_READY)
-                    .is_some_and(|network| network.reason == ROUTED)
+                NetworkReason::before(&status.conditions) == Some(NetworkReason::RouteConfigured)
             }),
             phase: status.and_then(|status| status.phase),
             logins: status
@@ -219,7 +219,7 @@ fn span(text: &str, field: &str) -> Result<SignedDuration, Problem> {
 }
 
 fn invalid(message: impl Into<String>) -> Problem {
-    Problem::permanent("InvalidSpec", message).with_cause(Cause::InvalidSpec)
+    Problem::permanent(ReadyReason::InvalidSpec.as_str(), message).with_cause(Cause::InvalidSpec)
 }
 
 #[cfg(test)]

@@ -30,6 +30,10 @@ pub(super) fn report(
     outcome: &ProjectOutcome<'_>,
     now: Timestamp,
 ) {
+    // Without a check, the previous conditions stay.
+    let Some((postgres, s3)) = current.checks() else {
+        return;
+    };
     let notes = outcome
         .applied
         .database
@@ -40,21 +44,14 @@ pub(super) fn report(
     let rows = [
         (
             condition::POSTGRESQL_CONNECTED,
-            &current.postgres,
+            postgres,
             &mut dependencies.postgresql,
             limits.collect::<Vec<_>>(),
         ),
-        (
-            condition::S3_CONNECTED,
-            &current.s3,
-            &mut dependencies.s3,
-            Vec::new(),
-        ),
+        (condition::S3_CONNECTED, s3, &mut dependencies.s3, Vec::new()),
     ];
     for (kind, contact, slot, mut notes) in rows {
         match contact {
-            // The previous condition stays until the next check.
-            CheckResult::NotChecked => {}
             CheckResult::Reachable { latency, security } => {
                 if let Some(security) = security {
                     notes.insert(0, identity(*security).to_owned());

@@ -3,10 +3,12 @@
 use serde_json::json;
 use stanchion_kernel::children::Rollout;
 use stanchion_kernel::condition::find;
+use stanchion_kernel::context::Parent;
 use stanchion_kernel::{Class, Problem};
 
 use super::super::apply::{Applied, Stage};
 use super::super::children::Children;
+use super::super::observe::{Basis, Current};
 use super::super::pods::PodProblem;
 use super::super::validate::validate;
 use super::*;
@@ -86,8 +88,14 @@ impl Pass {
             pod_problems: self.pod_problems.clone(),
             next: Duration::from_mins(2),
             retry_delay: Duration::from_mins(1),
+            stalled: None,
         };
-        let observed = Observed::Unchanged(Box::new(view));
+        let observed = Observed::Ensure(Box::new(Current {
+            parent: Parent::of(&self.project),
+            basis: Basis::Unchanged,
+            view,
+            route: None,
+        }));
         let outcome = Outcome {
             target: Some(&target),
             observed: Some(&observed),
