@@ -13,13 +13,10 @@
 pub mod components;
 pub mod database;
 pub mod dependencies;
-mod json;
 pub mod keys;
 pub mod network;
 pub mod project;
-mod setup;
 pub mod webhook;
 
-pub use project::{ProjectController, check};
-pub use setup::Setup;
+pub use project::{ProjectController, Setup, check};
 pub use webhook::webhooks;

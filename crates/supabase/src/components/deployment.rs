@@ -11,7 +11,6 @@ use stanchion_api::supabase::Options;
 use super::environment::Environment;
 use super::project::{CA_FOLDER, CA_VOLUME};
 use super::{Component, Extras, Needed, Project, Resources};
-use crate::json::put;
 
 /// Replaces pods when one of their files, or a value of a `ConfigMap`, changes.
 const CONFIG_HASH: &str = "supabase.strrl.dev/config-hash";
@@ -27,7 +26,7 @@ pub fn deployment(component: &Component, options: &Options, project: &Project<'_
         "template": { "metadata": { "labels": labels, "annotations": annotations }, "spec": pod },
     });
     if options.autoscaling.is_none() {
-        put(&mut spec, "replicas", options.replicas);
+        spec["replicas"] = options.replicas.into();
     }
     json!({
         "apiVersion": "apps/v1",
@@ -68,13 +67,13 @@ fn pod(component: &Component, options: &Options, project: &Project<'_>) -> (Valu
         ),
     });
     for (name, probe) in (component.probes)(project).fields() {
-        put(&mut container, name, probe);
+        container[name] = probe.into();
     }
     if !extras.command.is_empty() {
-        put(&mut container, "command", extras.command);
+        container["command"] = extras.command.into();
     }
     if !mounts.is_empty() {
-        put(&mut container, "volumeMounts", mounts);
+        container["volumeMounts"] = mounts.into();
     }
     let mut pod = json!({
         "containers": [container],
@@ -90,7 +89,7 @@ fn pod(component: &Component, options: &Options, project: &Project<'_>) -> (Valu
         ),
     });
     if !volumes.is_empty() {
-        put(&mut pod, "volumes", volumes);
+        pod["volumes"] = volumes.into();
     }
     schedule(&mut pod, options, component, project);
     (annotations, pod)
@@ -119,7 +118,7 @@ fn schedule(pod: &mut Value, options: &Options, component: &Component, project: 
     for constraint in &mut spread {
         if constraint.get("labelSelector").is_none() {
             let own = json!({ "matchLabels": component.labels(project.name) });
-            put(constraint, "labelSelector", own);
+            constraint["labelSelector"] = own.into();
         }
     }
     let fields = [
@@ -140,7 +139,7 @@ fn schedule(pod: &mut Value, options: &Options, component: &Component, project: 
             _ => false,
         };
         if !empty {
-            put(pod, name, value);
+            pod[name] = value.into();
         }
     }
 }
@@ -203,7 +202,7 @@ fn volumes(
         }
         let mut seen = json!({ "name": mount.name, "mountPath": mount.path, "readOnly": true });
         if let Some(file) = &mount.file {
-            put(&mut seen, "subPath", file.as_str());
+            seen["subPath"] = file.as_str().into();
         }
         mounts.push(seen);
     }
@@ -225,4 +224,21 @@ fn over(mut ours: Value, theirs: Option<Value>) -> Value {
 
 fn plain(value: &impl Serialize) -> Value {
     serde_json::to_value(value).unwrap_or_default()
+}
+
+/// A Service in the cluster with the component's ports.
+pub fn service(component: &Component, project: &Project<'_>) -> Value {
+    let ports: Vec<Value> = component
+        .ports
+        .iter()
+        .filter(|port| port.service)
+        .map(|port| json!({ "name": port.name, "port": port.number, "targetPort": port.number, "protocol": "TCP" }))
+        .collect();
+    let labels = component.labels(project.name);
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "name": component.child_name(project.name), "labels": labels },
+        "spec": { "type": "ClusterIP", "selector": labels, "ports": ports },
+    })
 }

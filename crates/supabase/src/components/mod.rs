@@ -18,7 +18,6 @@ mod probes;
 mod project;
 mod realtime;
 mod secret_digests;
-mod service;
 mod storage;
 mod studio;
 
@@ -33,12 +32,11 @@ use crate::keys::Generated;
 use kong::routes::Route;
 
 pub(crate) use auth::{CLIENT_ID, CLIENT_SECRET};
-pub use deployment::deployment;
+pub use deployment::{deployment, service};
 pub use environment::Environment;
 pub use probes::{Probe, Probes};
 pub use project::{Address, Bucket, ConfigMaps, Project};
 pub use secret_digests::{SecretDigests, SecretHasher};
-pub use service::service;
 
 /// In deployment order: the gateway first, then the services behind it.
 pub const ALL: &[Component] = &[
@@ -54,6 +52,19 @@ pub const ALL: &[Component] = &[
     pooler::COMPONENT,
     analytics::COMPONENT,
 ];
+
+/// The length of the longest name in the table.
+#[allow(clippy::indexing_slicing, reason = "it is checked by the compiler")]
+pub const LONGEST_NAME: usize = {
+    let (mut longest, mut index) = (0, 0);
+    while index < ALL.len() {
+        if ALL[index].name.len() > longest {
+            longest = ALL[index].name.len();
+        }
+        index += 1;
+    }
+    longest
+};
 
 /// One row of the table.
 pub struct Component {

@@ -2,8 +2,6 @@
 
 use serde_json::{Value, json};
 
-use crate::json::put;
-
 /// One probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
@@ -64,6 +62,6 @@ fn probe(probe: &Probe, every: u16, failures: u16) -> Value {
         Probe::Tcp(port) => ("tcpSocket", json!({ "port": port })),
         Probe::Exec(command) => ("exec", json!({ "command": command })),
     };
-    put(&mut value, name, action);
+    value[name] = action.into();
     value
 }

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use secrecy::SecretString;
 use stanchion_kernel::Problem;
 use stanchion_postgres::server::Powers;
-use stanchion_postgres::{Error, Query, Row, RowError, Server, Session, Transaction};
+use stanchion_postgres::types::FromSql;
+use stanchion_postgres::{Error, Query, ReadSession, Row, RowError, Server, Transaction};
 
 use super::isolation::{self, Found};
 use super::mark;
@@ -132,7 +133,7 @@ const REMEMBERED: &str = "SELECT role, verifier FROM _stanchion.logins WHERE rol
 
 /// The source of the queries: a session, which sees one moment, or a transaction that holds the lock.
 pub(super) enum Source<'a> {
-    Session(&'a Session),
+    Session(&'a ReadSession),
     Transaction(&'a Transaction<'a>),
 }
 
@@ -143,6 +144,29 @@ impl Source<'_> {
             Self::Transaction(transaction) => transaction.read(queries).await,
         }
     }
+}
+
+/// The columns of a row, in the order of the query.
+pub(super) struct Columns<'a> {
+    row: &'a Row,
+    next: usize,
+}
+
+impl<'a> Columns<'a> {
+    /// The next column.
+    pub(super) fn next<T: FromSql<'a>>(&mut self) -> Result<T, RowError> {
+        let index = self.next;
+        self.next += 1;
+        self.row.try_get(index)
+    }
+}
+
+/// Decodes rows.
+pub(super) fn decode<T, All: FromIterator<T>>(
+    rows: &[Row],
+    of: impl Fn(&mut Columns<'_>) -> Result<T, RowError>,
+) -> Result<All, RowError> {
+    rows.iter().map(|row| of(&mut Columns { row, next: 0 })).collect()
 }
 
 /// The first round trip: queries that work on any database.
@@ -194,7 +218,7 @@ pub(super) async fn read(
         more.push(Query::new(REMEMBERED).texts(role_names(project)));
     }
     if !more.is_empty() {
-        second(&mut catalog, source.read(&more).await?).map_err(not_understood)?;
+        second(&mut catalog, &source.read(&more).await?).map_err(not_understood)?;
     }
     Ok(Some(catalog))
 }
@@ -208,24 +232,30 @@ fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
         return Ok(None);
     };
     let powers = Powers::of_rows(powers)?;
-    let roles = roles
-        .iter()
-        .map(|row| {
-            let name: String = row.try_get(0)?;
-            let facts = RoleFacts {
-                superuser: row.try_get(1)?,
-                login: row.try_get(2)?,
-                create_db: row.try_get(3)?,
-                create_role: row.try_get(4)?,
-                replication: row.try_get(5)?,
-                bypass_rls: row.try_get(6)?,
-                comment: row.try_get(7)?,
-                marked_database_exists: row.try_get(8)?,
-                powers: powers.get(&name).copied().unwrap_or_default(),
-            };
-            Ok((name, facts))
-        })
-        .collect::<Result<_, RowError>>()?;
+    let roles = decode(roles, |columns| {
+        let name: String = columns.next()?;
+        let facts = RoleFacts {
+            superuser: columns.next()?,
+            login: columns.next()?,
+            create_db: columns.next()?,
+            create_role: columns.next()?,
+            replication: columns.next()?,
+            bypass_rls: columns.next()?,
+            comment: columns.next()?,
+            marked_database_exists: columns.next()?,
+            powers: powers.get(&name).copied().unwrap_or_default(),
+        };
+        Ok((name, facts))
+    })?;
+    let internal = decode(internal, |columns| {
+        let name: String = columns.next()?;
+        let facts = Internal {
+            oid: columns.next()?,
+            owner: columns.next()?,
+            superuser: columns.next()?,
+        };
+        Ok((name, facts))
+    })?;
     Ok(Some(Catalog {
         server: Server::of_row(server)?,
         database: database_facts(database, internal)?,
@@ -238,56 +268,58 @@ fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
     }))
 }
 
-fn database_facts(row: &Row, internal: &[Row]) -> Result<DatabaseFacts, RowError> {
-    let public_owner: Option<String> = row.try_get(5)?;
-    let public_ours: Option<bool> = row.try_get(6)?;
-    let available: Vec<String> = row.try_get(10)?;
-    let internal = internal.iter().map(|row| {
-        let facts = Internal {
-            oid: row.try_get(1)?,
-            owner: row.try_get(2)?,
-            superuser: row.try_get(3)?,
-        };
-        Ok((row.try_get(0)?, facts))
-    });
+fn database_facts(row: &Row, internal: BTreeMap<String, Internal>) -> Result<DatabaseFacts, RowError> {
+    let mut columns = Columns { row, next: 0 };
+    let columns = &mut columns;
+    let (name, oid, owner, ours, may_create) = (
+        columns.next()?,
+        columns.next()?,
+        columns.next()?,
+        columns.next()?,
+        columns.next()?,
+    );
+    let public_owner: Option<String> = columns.next()?;
+    let public_ours: Option<bool> = columns.next()?;
     Ok(DatabaseFacts {
-        name: row.try_get(0)?,
-        oid: row.try_get(1)?,
-        owner: row.try_get(2)?,
-        ours: row.try_get(3)?,
-        may_create: row.try_get(4)?,
+        name,
+        oid,
+        owner,
+        ours,
+        may_create,
         public: public_owner.zip(public_ours),
-        recorded: row.try_get(7)?,
-        wal_level: row.try_get(8)?,
-        reads_verifiers: row.try_get(9)?,
-        available: available.into_iter().collect(),
-        public_connects: row.try_get(11)?,
-        keeps_quiet: row.try_get(12)?,
-        internal: internal.collect::<Result<_, RowError>>()?,
+        recorded: columns.next()?,
+        wal_level: columns.next()?,
+        reads_verifiers: columns.next()?,
+        available: columns.next::<Vec<String>>()?.into_iter().collect(),
+        public_connects: columns.next()?,
+        keeps_quiet: columns.next()?,
+        internal,
     })
 }
 
-fn second(catalog: &mut Catalog, answers: Vec<Vec<Row>>) -> Result<(), RowError> {
-    let mut answers = answers.into_iter();
+fn second(catalog: &mut Catalog, answers: &[Vec<Row>]) -> Result<(), RowError> {
+    let mut answers = answers.iter();
+    let mut next = || answers.next().map_or(&[][..], Vec::as_slice);
     if catalog.database.recorded {
-        for row in answers.next().unwrap_or_default() {
-            catalog.installation = Some((row.try_get(0)?, row.try_get(1)?));
-        }
-        for row in answers.next().unwrap_or_default() {
+        let mut found: Vec<(String, String)> =
+            decode(next(), |columns| Ok((columns.next()?, columns.next()?)))?;
+        catalog.installation = found.pop();
+        catalog.steps = decode(next(), |columns| {
+            let number: i32 = columns.next()?;
             let recorded = Recorded {
-                hash: row.try_get(1)?,
-                skipped: row.try_get(2)?,
-                seen: row.try_get(3)?,
+                hash: columns.next()?,
+                skipped: columns.next()?,
+                seen: columns.next()?,
             };
-            catalog.steps.insert(row.try_get(0)?, recorded);
-        }
+            Ok((number, recorded))
+        })?;
     }
-    for row in answers.next().unwrap_or_default() {
-        let verifier: Option<String> = row.try_get(1)?;
-        if let Some(verifier) = verifier {
-            catalog.verifiers.insert(row.try_get(0)?, verifier.into());
-        }
-    }
+    let verifiers: Vec<(String, Option<String>)> =
+        decode(next(), |columns| Ok((columns.next()?, columns.next()?)))?;
+    catalog.verifiers = verifiers
+        .into_iter()
+        .filter_map(|(role, verifier)| Some((role, verifier?.into())))
+        .collect();
     Ok(())
 }
 

@@ -1,20 +1,18 @@
 //! Runs the steps: under the lock, in one transaction, and then in the internal database.
 
-use std::time::Duration;
-
 use stanchion_kernel::{Class, Problem};
-use stanchion_postgres::{Begin, ConnectionConfig, Error, Kind, Pools, Session, Statement, lock};
+use stanchion_postgres::{
+    Begin, ConnectionConfig, Error, Kind, Pools, ReadSession, Session, Statement, lock,
+};
 
+use super::TURN;
 use super::catalog::{self, Catalog, Source};
 use super::created_objects;
 use super::isolation;
-use super::plan::{self, Plan};
-use super::request::{Outcome, Request};
+use super::pending::{self, Pending};
+use super::request::{Outcome, Request, VerifiedPasswords};
 use super::steps::Step;
-use super::verified_passwords::VerifiedPasswords;
 
-/// How long to wait for others that change the same database or server.
-const TURN: Duration = Duration::from_secs(20);
 /// Once to run and once to verify; the rest is for concurrent creation of the same roles by others.
 const PASSES: usize = 6;
 
@@ -22,7 +20,7 @@ const PASSES: usize = 6;
 ///
 /// `known` is what an earlier check with the same passwords has proven.
 pub async fn inspect(
-    session: &Session,
+    session: &ReadSession,
     request: &Request,
     known: Option<VerifiedPasswords>,
 ) -> Result<Option<Outcome>, Problem> {
@@ -30,11 +28,11 @@ pub async fn inspect(
     let mut catalog = understood(&Source::Session(session), request, &answers).await?;
     let verified = VerifiedPasswords::of(&catalog.verifiers);
     catalog.proven = known == Some(verified);
-    let plan = plan::plan(&catalog, request)?;
-    Ok(plan.is_empty().then(|| Outcome {
-        names: plan.names,
+    let pending = pending::pending(&catalog, request)?;
+    Ok(pending.is_empty().then(|| Outcome {
+        names: pending.names,
         ran: Vec::new(),
-        notes: plan.notes,
+        notes: pending.notes,
         verified,
     }))
 }
@@ -85,34 +83,34 @@ async fn once(
         .begin(&begin(), &catalog::questions(&request.project))
         .await?;
     let catalog = understood(&Source::Transaction(&transaction), request, &answers).await?;
-    let plan = plan::plan(&catalog, request)?;
-    if plan.is_empty() {
+    let pending = pending::pending(&catalog, request)?;
+    if pending.is_empty() {
         transaction.roll_back().await;
         return Ok(Some(Outcome {
-            names: plan.names,
+            names: pending.names,
             ran: std::mem::take(ran),
-            notes: plan.notes,
+            notes: pending.notes,
             verified: VerifiedPasswords::of(&catalog.verifiers),
         }));
     }
-    if plan.statements.is_empty() {
+    if pending.statements.is_empty() {
         transaction.roll_back().await;
     } else {
-        let committed = transaction.commit(&plan.statements).await;
-        committed.map_err(|error| blamed(error, &plan))?;
-        tracing::info!(server = %target, database = target.database(), steps = ?plan.steps(), "database initialised");
-        ran.extend(plan.steps());
+        let committed = transaction.commit(&pending.statements).await;
+        committed.map_err(|error| blamed(error, &pending))?;
+        tracing::info!(server = %target, database = target.database(), steps = ?pending.steps(), "database initialised");
+        ran.extend(pending.steps());
     }
-    if plan.creates_database {
-        let name = plan.names.internal_database();
+    if pending.creates_database {
+        let name = pending.names.internal_database();
         let oid = created_objects::database_oid(&request.project, catalog.database.oid, &name);
         create_database(&mut session, &name, oid).await?;
     }
     // One connection at a time, so that two projects do not wait for each other's second one.
     drop(session);
-    if !plan.internal.is_empty() {
-        in_internal_database(pools, target, &plan).await?;
-        ran.extend(plan.internal.iter().map(|step| step.name));
+    if !pending.internal.is_empty() {
+        in_internal_database(pools, target, &pending).await?;
+        ran.extend(pending.internal.iter().map(|step| step.name));
     }
     Ok(None)
 }
@@ -159,12 +157,16 @@ async fn create_database(session: &mut Session, name: &str, oid: u32) -> Result<
 
 /// Runs the steps of the internal database there, and records them in the project's database, so that one query shows
 /// all.
-async fn in_internal_database(pools: &Pools, target: &ConnectionConfig, plan: &Plan) -> Result<(), Problem> {
+async fn in_internal_database(
+    pools: &Pools,
+    target: &ConnectionConfig,
+    pending: &Pending,
+) -> Result<(), Problem> {
     let internal = target
-        .with_database(&plan.names.internal_database())
+        .with_database(&pending.names.internal_database())
         .map_err(|error| Problem::permanent("InvalidDatabase", error.to_string()).caused_by(error))?;
-    for step in &plan.internal {
-        let [setting, run, record] = step.parts(&plan.seen);
+    for step in &pending.internal {
+        let [setting, run, record] = step.parts(&pending.seen);
         let (_turn, mut session) = pools.exclusive(&internal, TURN).await?;
         let (transaction, answers) = session.begin(&begin(), &[isolation::question()]).await?;
         let found = answers.first().map(Vec::as_slice).unwrap_or_default();
@@ -173,9 +175,9 @@ async fn in_internal_database(pools: &Pools, target: &ConnectionConfig, plan: &P
                 .session()
                 .error(stanchion_postgres::Doing::Reading, &error)
         })?;
-        isolation::check_steps(&found, &plan.server, &plan.names, [*step])?;
+        isolation::check_steps(&found, &pending.server, &pending.names, [*step])?;
         transaction
-            .commit(&[plan::settings(&plan.names), setting, run])
+            .commit(&[pending::settings(&pending.names), setting, run])
             .await
             .map_err(|error| in_step(error, step))?;
         drop(session);
@@ -191,10 +193,10 @@ async fn in_internal_database(pools: &Pools, target: &ConnectionConfig, plan: &P
 }
 
 /// Adds the name of the failed step.
-fn blamed(error: Error, plan: &Plan) -> Problem {
+fn blamed(error: Error, pending: &Pending) -> Problem {
     let step = error
         .statement()
-        .and_then(|statement| plan.blame.get(statement.index).copied().flatten());
+        .and_then(|statement| pending.blame.get(statement.index).copied().flatten());
     match step {
         Some(step) => in_step(error, step),
         None => Problem::from(error).while_doing("database roles"),

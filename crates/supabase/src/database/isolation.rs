@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use stanchion_kernel::Problem;
 use stanchion_postgres::{Query, Row, RowError, Server, Statement};
 
+use super::catalog::decode;
 use super::roles::{Names, TABLE as ROLES};
 use super::steps::{Step, TABLE};
 
@@ -163,19 +164,17 @@ fn names_of_kind(kind: Kind) -> Vec<String> {
 
 /// Decodes the answer.
 pub(super) fn of_rows(rows: &[Row]) -> Result<Vec<Found>, RowError> {
-    rows.iter()
-        .map(|row| {
-            Ok(Found {
-                class: row.try_get(0)?,
-                schema: row.try_get(1)?,
-                name: row.try_get(2)?,
-                relation: row.try_get(3)?,
-                owner: row.try_get(4)?,
-                superuser: row.try_get(5)?,
-                extension: row.try_get(6)?,
-            })
+    decode(rows, |columns| {
+        Ok(Found {
+            class: columns.next()?,
+            schema: columns.next()?,
+            name: columns.next()?,
+            relation: columns.next()?,
+            owner: columns.next()?,
+            superuser: columns.next()?,
+            extension: columns.next()?,
         })
-        .collect()
+    })
 }
 
 /// Refuses to read the record if it belongs to somebody else.

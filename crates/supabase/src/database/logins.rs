@@ -29,7 +29,7 @@ pub(super) struct Changes {
 }
 
 /// Compares all roles.
-pub(super) fn plan(catalog: &Catalog, request: &Request, names: &Names) -> Result<Changes, Problem> {
+pub(super) fn changes(catalog: &Catalog, request: &Request, names: &Names) -> Result<Changes, Problem> {
     let mut changes = Changes::default();
     for role in TABLE {
         let wanted = role.login.and_then(|login| request.passwords.get(&login));
@@ -41,7 +41,7 @@ pub(super) fn plan(catalog: &Catalog, request: &Request, names: &Names) -> Resul
                 name: names.role(role),
                 password: wanted,
             }
-            .plan(&mut changes)?;
+            .compare(&mut changes)?;
         }
     }
     let joins = std::mem::take(&mut changes.joins);
@@ -72,7 +72,7 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    fn plan(&self, changes: &mut Changes) -> Result<(), Problem> {
+    fn compare(&self, changes: &mut Changes) -> Result<(), Problem> {
         let (before, joined) = (changes.statements.len(), changes.joins.len());
         match self.catalog.roles.get(&self.name) {
             None => self.create(changes)?,

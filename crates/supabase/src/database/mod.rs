@@ -6,11 +6,10 @@
 //! | `steps`, `steps/*.sql` | the table of steps, and their text |
 //! | `request` | the request and its result |
 //! | `catalog` | reads the current state |
-//! | `walls` | checks the owners of what the steps use |
-//! | `verified` | stored passwords that are known to match |
-//! | `rights`, `logins`, `plan` | what is left to do; pure |
+//! | `isolation` | checks the owners of what the steps use |
+//! | `privileges`, `logins`, `mark`, `pending` | what is left to do; pure |
 //! | `initialise` | runs the steps |
-//! | `made` | records what was created |
+//! | `created_objects` | records what was created |
 //! | `remove`, `removal.sql` | removes it again |
 //!
 //! Every step runs once and is recorded, with the hash of its text, in the table `_stanchion.steps` of the database
@@ -23,17 +22,20 @@ mod initialise;
 mod isolation;
 mod logins;
 mod mark;
-mod plan;
+mod pending;
 mod privileges;
 mod remove;
 mod request;
 mod roles;
 mod steps;
-mod verified_passwords;
+
+use std::time::Duration;
 
 pub use initialise::{initialise, inspect};
 pub(crate) use privileges::check_version;
 pub use remove::remove;
-pub use request::{Note, Outcome, Request};
+pub use request::{Note, Outcome, Request, VerifiedPasswords};
 pub use roles::{Login, Names};
-pub use verified_passwords::VerifiedPasswords;
+
+/// How long to wait for others that change the same database or server.
+const TURN: Duration = Duration::from_secs(20);

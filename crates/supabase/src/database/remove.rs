@@ -5,7 +5,6 @@
 //! there; one that is killed within has changed nothing. Objects that others use stay, and are reported.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use stanchion_kernel::Problem;
 use stanchion_postgres::handover::{self, Disarmed, Keeper};
@@ -14,14 +13,12 @@ use stanchion_postgres::{
     lock,
 };
 
+use super::TURN;
 use super::catalog::{self, Catalog, Source};
 use super::created_objects;
 use super::isolation;
-use super::plan;
+use super::pending;
 use super::roles::Names;
-
-/// How long to wait for others that change the same database or server.
-const TURN: Duration = Duration::from_secs(20);
 
 /// Whether somebody else has objects in the internal database.
 const FOREIGN: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -106,7 +103,7 @@ async fn take_away(
         statements.extend(handover::join(keeper.name(), server));
     }
     statements.extend([
-        plan::settings(names),
+        pending::settings(names),
         Statement::new("SELECT pg_catalog.set_config('stanchion.keeper', ")
             .literal(keeper.name())
             .sql(", true)"),
@@ -170,7 +167,7 @@ async fn drop_database(
     let there = target
         .with_database(name)
         .map_err(|error| Problem::permanent("InvalidDatabase", error.to_string()).caused_by(error))?;
-    let looking = pools.get(&there).await?;
+    let looking = pools.read_only(&there).await?;
     let rows = looking.query(&Query::new(FOREIGN)).await?;
     drop(looking);
     if rows.first().is_none_or(|row| row.try_get(0).unwrap_or(true)) {

@@ -2,24 +2,27 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Secret;
-use stanchion_kernel::{Problem, Writer};
-use stanchion_postgres as pg;
+use stanchion_api::SupabaseProject;
+use stanchion_kernel::apply::Written;
+use stanchion_kernel::{Done, Problem, Writer};
 
-use super::cache::{Converged, ProjectCache};
+use super::ProjectController;
+use super::cache::{Checked, Converged};
 use super::children::Children;
 use super::dependency_check::Initialised;
-use super::observe::{Current, Database, Initialisation, Observed};
-use super::plan::{self, ChildChanges, Plan, Then};
-use super::route::HTTPRoute;
-use super::target::{Target, Wanted};
-use crate::{Setup, database};
+use super::observe::{Basis, Observed};
+use super::plan::{self, ChildChanges, DatabasePlan, EnsurePlan, Initialisation, Plan};
+use super::render_inputs::RenderInputs;
+use super::target::Wanted;
+use crate::database;
 
 /// The progress, and what was done.
 #[derive(Default)]
 pub struct Applied {
     /// The last step that was begun.
     pub stage: Stage,
+    /// What the children were made from.
+    pub render_inputs: Option<Arc<RenderInputs>>,
     /// Whether keys were generated or changed.
     pub keys_written: bool,
     /// The steps that ran in the database.
@@ -48,123 +51,123 @@ pub enum Stage {
 
 /// Applies the plan.
 pub async fn apply(
-    setup: &Setup,
-    cache: &ProjectCache,
+    controller: &ProjectController,
     write: &Writer,
-    target: &Target,
-    observed: &Observed,
+    (wanted, observed): (&Wanted, &Observed),
     plan: Plan,
     applied: &mut Applied,
-) -> Result<(), Problem> {
-    if matches!(observed, Observed::Unchanged(_)) {
+) -> Result<Done, Problem> {
+    let pass = Pass {
+        controller,
+        write,
+        wanted,
+        observed,
+    };
+    pass.remember();
+    match plan {
+        Plan::Nothing => applied.stage = Stage::Done,
+        Plan::Wait(problem) => {
+            pass.remember_check(observed.new_check().cloned());
+            return Ok(Done::Blocked(problem));
+        }
+        Plan::CheckDependencies => write.wake::<SupabaseProject>(&observed.parent.key),
+        Plan::Ensure(plan) => pass.ensure(*plan, applied).await?,
+    }
+    Ok(Done::Complete)
+}
+
+/// One pass over an active project.
+struct Pass<'a> {
+    controller: &'a ProjectController,
+    write: &'a Writer,
+    wanted: &'a Wanted,
+    observed: &'a Observed,
+}
+
+impl Pass<'_> {
+    /// Remembers what was read, whatever follows.
+    fn remember(&self) {
+        let (cache, observed) = (&self.controller.cache, self.observed);
+        cache.set_stalled(&observed.parent.key, observed.view.stalled.clone());
+        if let Basis::FirstLook { delay, .. } = observed.basis {
+            cache.postpone(&observed.parent.key, delay);
+        }
+    }
+
+    /// Remembers a check. If a server is lost that answered before, other projects on it are reconciled.
+    fn remember_check(&self, checked: Option<Checked>) {
+        let Some(checked) = checked else { return };
+        for other in self.controller.cache.check(&self.observed.parent.key, checked) {
+            self.write.wake::<SupabaseProject>(&other);
+        }
+    }
+
+    async fn ensure(&self, plan: EnsurePlan, applied: &mut Applied) -> Result<(), Problem> {
+        let (cache, observed) = (&self.controller.cache, self.observed);
+        self.remember_check(plan.checked);
+        applied.stage = Stage::Secrets;
+        let mut written = Written::default();
+        self.write.apply_all(plan.keys, &mut written).await?;
+        applied.keys_written = !written.is_empty();
+        let (database, changes) = match plan.database {
+            DatabasePlan::Prepared(database, changes) => (database, changes),
+            DatabasePlan::Prepare(how) => {
+                let database = self.prepare(&how, applied).await?;
+                let changes = plan::changes(self.wanted, observed, &plan.render_inputs, &database.names)?;
+                (database, changes)
+            }
+        };
+        applied.database = Some(database);
+        applied.stage = Stage::Components;
+        cache.set_converged(&observed.parent.key, None);
+        let mut written = Written::default();
+        let all: Vec<_> = changes.children.iter().chain(&changes.route).cloned().collect();
+        self.write.apply_all(all, &mut written).await?;
+        applied.rolled = written.names("Deployment").map(str::to_owned).collect();
         applied.stage = Stage::Done;
-    }
-    if let (Plan::Cleanup(database), Target::Cleanup(Some(cleanup))) = (&plan, target) {
-        return remove(setup, write, database, &cleanup.wanted).await;
-    }
-    let (Plan::Ensure(work), Target::Ensure(wanted), Observed::Ensure(current)) = (plan, target, observed)
-    else {
-        return Ok(());
-    };
-    applied.stage = Stage::Secrets;
-    if let Some(intent) = &work.keys {
-        write.apply::<Secret>(intent).await?;
-        applied.keys_written = true;
-    }
-    if let Database::Complete(database) = &current.database {
-        applied.database = Some(database.clone());
-    }
-    let changes = match work.then {
-        Then::Children(changes) => changes,
-        Then::Database(how) => {
-            Arc::new(initialise(setup, cache, write, wanted, (current, &how), applied).await?)
+        cache.set_converged(
+            &observed.parent.key,
+            self.converged(&plan.render_inputs, &changes),
+        );
+        // ConfigMaps may be large; a project that uses some reads them again.
+        if matches!(observed.basis, Basis::Checked { .. }) && self.wanted.config_maps().is_empty() {
+            cache.remember_inputs(&observed.parent.key, self.wanted.reading(), &plan.render_inputs);
         }
-    };
-    applied.stage = Stage::Components;
-    cache.set_converged(&current.parent.key, None);
-    components(write, &changes, applied).await?;
-    applied.stage = Stage::Done;
-    let left = Children::left_by(write);
-    let fingerprint = left.fingerprint();
-    // Somebody can change a child while others are written. The check is not needed if nothing was written and nothing
-    // has changed since.
-    let untouched = changes.steps.is_empty() && current.view.children.fingerprint() == fingerprint;
-    let are_done = || untouched || left.are(&changes.objects, &current.parent);
-    // Routes are not watched, so a project with one is reconciled completely each time.
-    let fingerprint = fingerprint
-        .filter(|_| current.render_inputs.keys.published_at.is_none())
-        .filter(|_| wanted.spec.gateway.is_none() && are_done());
-    let converged = fingerprint.map(|children| Converged {
-        generation: wanted.generation,
-        rotate: wanted.rotate.clone(),
-        secrets: wanted.secret_names(),
-        config_maps: wanted.config_maps(),
-        children,
-    });
-    cache.set_converged(&current.parent.key, converged);
-    // ConfigMaps may be large; a project that uses some reads them again.
-    if current.keys.is_some() && wanted.config_maps().is_empty() {
-        cache.remember_inputs(&current.parent.key, wanted.reading(), &current.render_inputs);
+        applied.render_inputs = Some(plan.render_inputs);
+        Ok(())
     }
-    Ok(())
-}
 
-/// Removes what was created in the database. What had to stay is reported as a problem, once, because a deletion
-/// without a problem sends no event; the next reconcile finds nothing to do.
-async fn remove(
-    setup: &Setup,
-    write: &Writer,
-    database: &pg::ConnectionConfig,
-    wanted: &Wanted,
-) -> Result<(), Problem> {
-    write.may_write()?;
-    let is_gone = |problem: &Problem| {
-        let cause = std::error::Error::source(problem).and_then(|cause| cause.downcast_ref::<pg::Error>());
-        cause.is_some_and(|error| error.sqlstate() == Some("3D000"))
-    };
-    let left = match database::remove(&setup.pools, database, &wanted.project_id()).await {
-        Err(problem) if is_gone(&problem) => return Ok(()),
-        left => left?,
-    };
-    if left.is_empty() {
-        return Ok(());
+    async fn prepare(&self, how: &Initialisation, applied: &mut Applied) -> Result<Initialised, Problem> {
+        applied.stage = Stage::Database;
+        self.write.may_write()?;
+        let pools = &self.controller.setup.pools;
+        let outcome = database::initialise(pools, &how.target, &how.request).await?;
+        applied.initialised.clone_from(&outcome.ran);
+        let database = Initialised::from(outcome);
+        let cache = &self.controller.cache;
+        cache.initialised(&self.observed.parent.key, database.clone());
+        Ok(database)
     }
-    let message = format!("left in the database, because others use it: {}", left.join("; "));
-    Err(Problem::transient("ObjectsLeft", message))
-}
 
-async fn initialise(
-    setup: &Setup,
-    cache: &ProjectCache,
-    write: &Writer,
-    wanted: &Wanted,
-    (current, how): (&Current, &Initialisation),
-    applied: &mut Applied,
-) -> Result<ChildChanges, Problem> {
-    applied.stage = Stage::Database;
-    write.may_write()?;
-    let outcome = database::initialise(&setup.pools, &how.target, &how.request).await?;
-    applied.initialised.clone_from(&outcome.ran);
-    let database = Initialised::from(outcome);
-    cache.initialised(&current.parent.key, database.clone());
-    let changes = plan::changes(wanted, current, &database)?;
-    applied.database = Some(database);
-    Ok(changes)
-}
-
-/// Writes the children.
-async fn components(write: &Writer, changes: &ChildChanges, applied: &mut Applied) -> Result<(), Problem> {
-    for change in &changes.steps {
-        let deployment = change.deployment().map(str::to_owned);
-        if change.clone().apply_change(write).await? {
-            applied.rolled.extend(deployment);
-        }
+    /// The inputs of a converged project, if it is one now.
+    fn converged(&self, render_inputs: &RenderInputs, changes: &ChildChanges) -> Option<Converged> {
+        let (wanted, observed) = (self.wanted, self.observed);
+        let left = Children::left_by(self.write);
+        let fingerprint = left.fingerprint();
+        // Somebody can change a child while others are written. The check is not needed if nothing was written and
+        // nothing has changed since.
+        let untouched = changes.children.is_empty() && observed.view.children.fingerprint() == fingerprint;
+        let are_done = || untouched || left.are(&changes.intents);
+        // Routes are not watched, so a project with one is reconciled completely each time.
+        let fingerprint = fingerprint
+            .filter(|_| render_inputs.keys.published_at.is_none())
+            .filter(|_| wanted.spec.gateway.is_none() && are_done());
+        fingerprint.map(|children| Converged {
+            generation: wanted.generation,
+            rotate: wanted.rotate.clone(),
+            secrets: wanted.secret_names(),
+            config_maps: wanted.config_maps(),
+            children,
+        })
     }
-    if let Some(intent) = &changes.route {
-        write.apply::<HTTPRoute>(intent).await?;
-    }
-    if let Some(stale) = &changes.stale_route {
-        write.delete::<HTTPRoute>(stale).await?;
-    }
-    Ok(())
 }

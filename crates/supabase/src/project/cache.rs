@@ -9,8 +9,8 @@ use parking_lot::{Mutex, MutexGuard};
 use stanchion_kernel::watch::dependencies::Key;
 
 use super::dependency_check::{CheckResult, Initialised};
+use super::pods::StalledRollout;
 use super::render_inputs::RenderInputs;
-use super::rollout_backoff::StalledRollout;
 
 /// How often the database and the bucket are checked if nothing changes.
 const CHECK_EVERY: Duration = Duration::from_secs(30);
@@ -31,8 +31,6 @@ pub struct Checked {
     pub server: String,
     /// Time of the check.
     pub at: Instant,
-    /// Whether another project has lost this server since.
-    pub doubted: bool,
     /// The database's answer.
     pub postgres: CheckResult,
     /// The bucket's answer.
@@ -42,10 +40,10 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// Whether the results are still valid, as long as their inputs are the same.
+    /// Whether the results are still valid, as long as their inputs are the same and nobody has lost the server since.
     pub fn holds(&self, within: Duration) -> bool {
         let fine = self.postgres.answered() && self.s3.answered() && self.database.is_some();
-        fine && !self.doubted && self.at.elapsed() < within
+        fine && self.at.elapsed() < within
     }
 }
 
@@ -82,6 +80,8 @@ pub struct Resolved {
 #[derive(Default)]
 struct Known {
     checked: Option<Checked>,
+    /// When somebody last lost its server. An earlier check proves nothing any more.
+    lost: Option<Instant>,
     converged: Option<Converged>,
     /// The inputs of the children, and the digest of what they were read for.
     render_inputs: Option<([u8; 32], Arc<RenderInputs>)>,
@@ -90,7 +90,29 @@ struct Known {
     due: Option<Instant>,
 }
 
-/// The cache of all projects.
+impl Known {
+    /// The last results, and whether the server was not lost since.
+    fn believed(&self) -> Option<(&Checked, bool)> {
+        let checked = self.checked.as_ref()?;
+        Some((checked, self.lost.is_none_or(|lost| lost < checked.at)))
+    }
+
+    fn holds(&self, within: Duration) -> Option<&Checked> {
+        let (checked, believed) = self.believed()?;
+        (believed && checked.holds(within)).then_some(checked)
+    }
+}
+
+/// What a project reads from the cache about its dependencies.
+#[derive(Default)]
+pub struct LastCheck {
+    /// The last results.
+    pub checked: Option<Checked>,
+    /// Whether they are still valid, as long as their inputs are the same.
+    pub holds: bool,
+}
+
+/// The cache of all projects. `observe` reads it, and `apply` writes it.
 #[derive(Default)]
 pub struct ProjectCache(Mutex<HashMap<Key, Known>>);
 
@@ -107,12 +129,20 @@ impl ProjectCache {
     }
 
     /// The last results.
-    pub fn checked(&self, key: &Key) -> Option<Checked> {
-        self.lock().get(key)?.checked.clone()
+    pub fn last_check(&self, key: &Key, within: Duration) -> LastCheck {
+        let all = self.lock();
+        let Some(known) = all.get(key) else {
+            return LastCheck::default();
+        };
+        LastCheck {
+            holds: known.holds(within).is_some(),
+            checked: known.checked.clone(),
+        }
     }
 
-    /// Remembers results, and removes those of projects that were not reconciled for long: they are gone.
-    pub fn check(&self, key: &Key, checked: Checked) {
+    /// Remembers results, and removes those of projects that were not reconciled for long: they are gone. If the server
+    /// is lost that answered before, all other projects on it have lost it, too: they are returned.
+    pub fn check(&self, key: &Key, checked: Checked) -> Vec<Key> {
         let mut all = self.lock();
         let remembered = check_every(all.len()) * FORGOTTEN;
         let fresh = |known: &Known| {
@@ -121,31 +151,42 @@ impl ProjectCache {
             last.is_some_and(|at| at.elapsed() < remembered)
         };
         all.retain(|_, known| fresh(known));
-        all.entry(key.clone()).or_default().checked = Some(checked);
+        let lost = checked.postgres.is_lost().then(|| checked.server.clone());
+        let before = all.entry(key.clone()).or_default().checked.replace(checked);
+        drop(all);
+        let was_there = before.is_some_and(|before| before.postgres.answered());
+        let lost = lost.filter(|_| was_there);
+        lost.map(|server| self.doubt(&server)).unwrap_or_default()
     }
 
     /// For the first reconcile of a project by this process: how long its dependency check is delayed, because other
     /// projects may have children to repair. `None` for every later one.
     pub fn first_look(&self, key: &Key) -> Option<Duration> {
-        let mut all = self.lock();
-        let waiting = all.values().filter(|known| known.checked.is_none()).count();
-        let known = all.entry(key.clone()).or_default();
-        if known.checked.is_some() || known.due.is_some() {
+        let all = self.lock();
+        let known = all.get(key);
+        if known.is_some_and(|known| known.checked.is_some() || known.due.is_some()) {
             return None;
         }
+        let others = all.iter().filter(|(other, _)| *other != key);
+        let waiting = others.filter(|(_, known)| known.checked.is_none()).count();
         let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
-        let wait = MENDED_BY + AFTER_EACH.saturating_mul(waiting);
-        known.due = Instant::now().checked_add(wait);
-        Some(wait)
+        Some(MENDED_BY + AFTER_EACH.saturating_mul(waiting))
+    }
+
+    /// Remembers that the first look has happened, and when the dependencies are checked.
+    pub fn postpone(&self, key: &Key, wait: Duration) {
+        self.lock().entry(key.clone()).or_default().due = Instant::now().checked_add(wait);
     }
 
     /// A server was lost: the projects whose last result from it is no longer valid. Each is returned once.
     pub fn doubt(&self, server: &str) -> Vec<Key> {
         let mut all = self.lock();
         let believers = all.iter_mut().filter_map(|(key, known)| {
-            let checked = known.checked.as_mut()?;
-            let believed = checked.server == server && checked.postgres.answered() && !checked.doubted;
-            checked.doubted |= believed;
+            let (checked, believed) = known.believed()?;
+            let believed = believed && checked.server == server && checked.postgres.answered();
+            if believed {
+                known.lost = Some(Instant::now());
+            }
             believed.then(|| key.clone())
         });
         believers.collect()
@@ -168,9 +209,9 @@ impl ProjectCache {
     pub fn converged(&self, key: &Key, within: Duration) -> Option<(Converged, Duration)> {
         let all = self.lock();
         let known = all.get(key)?;
-        let left = match &known.checked {
-            Some(checked) if checked.doubted => return None,
-            Some(checked) => within.checked_sub(checked.at.elapsed())?,
+        let left = match known.believed() {
+            Some((_, false)) => return None,
+            Some((checked, true)) => within.checked_sub(checked.at.elapsed())?,
             None => known.due?.checked_duration_since(Instant::now())?,
         };
         Some((known.converged.clone()?, left))
@@ -187,7 +228,7 @@ impl ProjectCache {
         let all = self.lock();
         let known = all.get(key)?;
         let (read_for, render_inputs) = known.render_inputs.as_ref()?;
-        let checked = known.checked.as_ref().filter(|checked| checked.holds(within))?;
+        let checked = known.holds(within)?;
         let database = checked.database.clone()?;
         (read_for == reading).then(|| Resolved {
             render_inputs: Arc::clone(render_inputs),
@@ -198,9 +239,14 @@ impl ProjectCache {
         })
     }
 
-    /// Updates how long the rollouts have not progressed.
-    pub fn stalled<T>(&self, key: &Key, change: impl FnOnce(&mut Option<StalledRollout>) -> T) -> T {
-        change(&mut self.lock().entry(key.clone()).or_default().stalled)
+    /// How long the rollouts have not progressed.
+    pub fn stalled(&self, key: &Key) -> Option<StalledRollout> {
+        self.lock().get(key)?.stalled.clone()
+    }
+
+    /// Remembers how long the rollouts have not progressed.
+    pub fn set_stalled(&self, key: &Key, stalled: Option<StalledRollout>) {
+        self.lock().entry(key.clone()).or_default().stalled = stalled;
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Known>> {
@@ -228,7 +274,6 @@ mod tests {
             let checked = Checked {
                 inputs: [0; 32],
                 server: server.to_owned(),
-                doubted: false,
                 at: Instant::now(),
                 postgres: answered.clone(),
                 s3: answered.clone(),
@@ -244,7 +289,7 @@ mod tests {
         woken.sort_by(|one, other| one.name.cmp(&other.name));
         assert_eq!(woken, [key("a"), key("b")]);
         assert_eq!(cache.doubt("one:5432"), [], "each is woken once");
-        let believed = |name: &str| cache.checked(&key(name)).unwrap().holds(CHECK_EVERY);
+        let believed = |name: &str| cache.last_check(&key(name), CHECK_EVERY).holds;
         assert_eq!(["a", "b", "c"].map(believed), [false, false, true]);
     }
 
@@ -256,6 +301,7 @@ mod tests {
             name: name.into(),
         };
         assert_eq!(cache.first_look(&key("a")), Some(MENDED_BY));
+        cache.postpone(&key("a"), MENDED_BY);
         assert_eq!(cache.first_look(&key("b")), Some(MENDED_BY + AFTER_EACH));
         assert_eq!(cache.first_look(&key("a")), None);
     }
@@ -280,6 +326,7 @@ mod tests {
             "its first check is not scheduled"
         );
         let wait = cache.first_look(&key).unwrap();
+        cache.postpone(&key, wait);
         let (found, left) = cache.converged(&key, within).unwrap();
         assert!(found == converged && left <= wait);
         cache.lock().get_mut(&key).unwrap().due = Some(Instant::now());

@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
-use stanchion_api::SupabaseProject;
-use stanchion_kernel::{Class, Problem, Reader};
+use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::Security;
 
-use super::cache::{Checked, ProjectCache};
+use super::cache::{Checked, LastCheck};
 use super::secrets::Read;
 use crate::database::{self, Names, Note, VerifiedPasswords};
 use crate::{Setup, dependencies};
@@ -25,6 +24,17 @@ pub struct Initialised {
     pub verified: VerifiedPasswords,
 }
 
+impl Initialised {
+    /// A database that had these logins, and is checked later.
+    pub fn unchecked(names: Names) -> Self {
+        Self {
+            names,
+            notes: Vec::new(),
+            verified: VerifiedPasswords::default(),
+        }
+    }
+}
+
 impl From<database::Outcome> for Initialised {
     fn from(outcome: database::Outcome) -> Self {
         Self {
@@ -38,8 +48,6 @@ impl From<database::Outcome> for Initialised {
 /// The result of a dependency check.
 #[derive(Clone)]
 pub enum CheckResult {
-    /// It was not checked in this reconcile.
-    NotChecked,
     /// It answered.
     Reachable {
         /// How long the answer took.
@@ -80,11 +88,10 @@ impl CheckResult {
                 .checked_sub(SignedDuration::try_from(asked.elapsed()).ok()?)
                 .ok(),
             Self::Failed { last, .. } => *last,
-            Self::NotChecked => None,
         }
     }
 
-    /// Whether it was checked and did not answer.
+    /// Whether it did not answer.
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Failed { .. })
     }
@@ -103,27 +110,42 @@ impl CheckResult {
                 message,
                 ..
             } => Some(Problem::new(*class, reason, format!("{what}: {message}"))),
-            Self::Reachable { .. } | Self::NotChecked => None,
+            Self::Reachable { .. } => None,
         }
     }
 }
 
-/// Checks the database and the bucket, unless they answered within this time and nothing has changed since.
-pub async fn check(
-    setup: &Setup,
-    cache: &ProjectCache,
-    reader: &Reader,
-    (read, request): (&Read, &database::Request),
-    within: Duration,
-) -> Checked {
-    let inputs = inputs(read, request);
-    let known = cache.checked(&reader.parent().key);
-    if let Some(known) = &known
-        && known.inputs == inputs
-        && known.holds(within)
-    {
-        return known.clone();
-    }
+/// The login passwords that exist.
+pub struct Stored {
+    /// The request with them. A login without a password has [`UNSET`].
+    pub request: database::Request,
+    /// Whether every login has one. If not, the database has to be changed, whatever it says.
+    pub complete: bool,
+}
+
+/// Stands for a password that is not generated yet.
+pub const UNSET: &str = "not generated yet";
+
+/// The result of a check.
+pub struct Check {
+    /// What was found.
+    pub checked: Checked,
+    /// Whether it was checked now; otherwise an earlier result is still valid.
+    pub is_new: bool,
+}
+
+/// Checks the database and the bucket, unless the last results are still valid.
+pub async fn check(setup: &Setup, before: LastCheck, (read, stored): (&Read, &Stored)) -> Check {
+    let inputs = check_inputs(read, &stored.request);
+    let known = match before.checked {
+        Some(known) if known.inputs == inputs && before.holds => {
+            return Check {
+                checked: known,
+                is_new: false,
+            };
+        }
+        known => known,
+    };
     let before = known.as_ref();
     let postgres_before = before.map(|known| (&known.postgres, known.at));
     let s3_before = before.map(|known| (&known.s3, known.at));
@@ -136,32 +158,25 @@ pub async fn check(
     let s3 = CheckResult::of(s3.map(|latency| (latency, None)), s3_before);
     let mut initialised = None;
     if postgres.answered() {
-        let same = known.as_ref().filter(|known| known.inputs == inputs);
+        let same = before.filter(|known| known.inputs == inputs);
         let verified = same.and_then(|known| Some(known.database.as_ref()?.verified));
-        match inspect(setup, read, request, verified).await {
-            Ok(found) => initialised = found,
+        match inspect(setup, read, &stored.request, verified).await {
+            Ok(found) => initialised = found.filter(|_| stored.complete),
             Err(problem) => postgres = CheckResult::of(Err(problem), postgres_before),
-        }
-    }
-    let server = read.target.to_string().to_ascii_lowercase();
-    let was_there = before.is_some_and(|before| before.postgres.answered());
-    if postgres.is_lost() && was_there {
-        // If one project loses a server, all others on it have lost it, too.
-        for other in cache.doubt(&server) {
-            reader.wake::<SupabaseProject>(&other);
         }
     }
     let checked = Checked {
         inputs,
-        server,
-        doubted: false,
+        server: read.target.to_string().to_ascii_lowercase(),
         at: Instant::now(),
         postgres,
         s3,
         database: initialised,
     };
-    cache.check(&reader.parent().key, checked.clone());
-    checked
+    Check {
+        checked,
+        is_new: true,
+    }
 }
 
 async fn inspect(
@@ -170,13 +185,13 @@ async fn inspect(
     request: &database::Request,
     verified: Option<VerifiedPasswords>,
 ) -> Result<Option<Initialised>, Problem> {
-    let session = setup.pools.get(&read.target).await?;
+    let session = setup.pools.read_only(&read.target).await?;
     let outcome = database::inspect(&session, request, verified).await?;
     Ok(outcome.map(Initialised::from))
 }
 
 /// A digest of all inputs of the check. It stays in memory, and is compared only with itself.
-fn inputs(read: &Read, request: &database::Request) -> [u8; 32] {
+pub fn check_inputs(read: &Read, request: &database::Request) -> [u8; 32] {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
         digest.update(text.len().to_be_bytes());
@@ -207,7 +222,7 @@ mod tests {
         let contact = CheckResult::of(Err(problem), before);
         let last = match &contact {
             CheckResult::Failed { last, .. } => *last,
-            CheckResult::Reachable { .. } | CheckResult::NotChecked => panic!("it did not answer"),
+            CheckResult::Reachable { .. } => panic!("it did not answer"),
         };
         (contact, last)
     }

@@ -2,38 +2,51 @@
 
 pub mod apply;
 pub mod cache;
-pub mod cached;
 pub mod children;
+pub mod cleanup;
 pub mod dependency_check;
+pub mod key_secret;
 pub mod observe;
 pub mod plan;
 pub mod pods;
+pub mod reasons;
 pub mod render_inputs;
 pub mod report;
-pub mod rollout_backoff;
-pub mod route;
 pub mod secrets;
 pub mod security;
 pub mod target;
 pub mod validate;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use stanchion_api::SupabaseProject;
-use stanchion_api::supabase::{DeletionPolicy, FINALIZER, SupabaseProjectStatus, annotation};
+use stanchion_api::supabase::{DeletionPolicy, SupabaseProjectStatus, annotation};
 use stanchion_kernel::children::ChildKinds;
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::rbac::{OWN, READ, Rule};
+use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::watch::dependencies::Key;
-use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
-use stanchion_postgres::Listener;
+use stanchion_kernel::{Done, Inputs, Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_postgres::{Listener, Pools};
 use tokio::sync::Mutex;
 
 pub use validate::validate as check;
 
-use crate::Setup;
 use cache::ProjectCache;
+
+/// State that the controller needs. Clones share it.
+#[derive(Clone)]
+pub struct Setup {
+    /// The connections of this process.
+    pub pools: Pools,
+    /// Seals ownership marks, which are stored in a server and read again.
+    pub fingerprints: Arc<FingerprintKey>,
+    /// The allowed prefixes of images; empty means any.
+    pub allowed_images: Vec<String>,
+}
 
 /// Reconciles `SupabaseProject` objects.
 pub struct ProjectController {
@@ -56,13 +69,13 @@ impl ProjectController {
 
 impl Reconciler for ProjectController {
     type Object = SupabaseProject;
-    type Target = target::Target;
+    type Target = target::Wanted;
     type Observed = observe::Observed;
     type Plan = plan::Plan;
     type Applied = apply::Applied;
+    type Cleanup = cleanup::ProjectCleanup;
 
     const NAME: &'static str = "supabase";
-    const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const ANNOTATIONS: &'static [&'static str] = &[annotation::RECONCILE_AT, annotation::ROTATE_KEYS_AT];
     const CONDITIONS: &'static [&'static str] = report::CONDITIONS;
     const TRANSITION_EVENTS: &'static [TransitionEvent] = report::TRANSITION_EVENTS;
@@ -101,20 +114,19 @@ impl Reconciler for ProjectController {
         ]
     }
 
-    fn validate(project: &SupabaseProject) -> Result<Self::Target, Problem> {
-        validate::validate(project)
+    /// An invalid project is reported as such, although it is suspended.
+    fn is_suspended(project: &SupabaseProject) -> bool {
+        project.spec.suspend && validate::validate(project).is_ok()
     }
 
-    /// Children are garbage-collected, and nothing outside is removed unless the spec requests that.
-    fn cleanup_target(project: &SupabaseProject) -> Self::Target {
-        validate::cleanup_target(project)
+    fn validate(project: &SupabaseProject) -> Result<Self::Target, Problem> {
+        validate::validate(project)
     }
 
     /// Only a project that removes something has a finalizer. The finalizer is also handled for projects of a
     /// predecessor.
     fn needs_finalizer(target: &Self::Target) -> bool {
-        matches!(target, target::Target::Ensure(wanted)
-            if wanted.spec.deletion_policy == DeletionPolicy::Delete)
+        target.spec.deletion_policy == DeletionPolicy::Delete
     }
 
     async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
@@ -127,8 +139,12 @@ impl Reconciler for ProjectController {
         self.cache.doubt(&server)
     }
 
-    fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
-        plan::plan(target, observed)
+    fn plan(
+        target: &Self::Target,
+        observed: &Self::Observed,
+        inputs: &mut Inputs<'_>,
+    ) -> Result<Self::Plan, Problem> {
+        Ok(plan::plan(target, observed, inputs))
     }
 
     fn pre_apply_status(
@@ -147,9 +163,8 @@ impl Reconciler for ProjectController {
         observed: &Self::Observed,
         plan: Self::Plan,
         applied: &mut Self::Applied,
-    ) -> Result<(), Problem> {
-        let work = apply::apply(&self.setup, &self.cache, write, target, observed, plan, applied);
-        Box::pin(work).await
+    ) -> Result<Done, Problem> {
+        Box::pin(apply::apply(self, write, (target, observed), plan, applied)).await
     }
 
     fn report(
@@ -158,5 +173,9 @@ impl Reconciler for ProjectController {
         now: Timestamp,
     ) -> Report<SupabaseProjectStatus> {
         report::report(project, outcome, now)
+    }
+
+    fn report_suspended(project: &SupabaseProject, now: Timestamp) -> Report<SupabaseProjectStatus> {
+        report::suspended(project, now)
     }
 }

@@ -1,96 +1,86 @@
 //! Reads the Secrets, the database, the bucket and the children. Reads only.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
+use kube::Resource;
 use stanchion_api::supabase::Phase;
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Problem, Reader};
-use stanchion_postgres as pg;
 
-use super::cache::{ProjectCache, Resolved};
-use super::cached;
-use super::children::{Children, ObjectChange};
-use super::dependency_check::{CheckResult, Initialised, check};
-use super::plan::{self, ChildChanges};
-use super::pods;
-use super::render_inputs::RenderInputs;
-use super::rollout_backoff::{self, StalledRollout};
-use super::route::HTTPRoute;
+use super::cache::{Checked, ProjectCache, Resolved};
+use super::children::{Children, HTTPRoute};
+use super::dependency_check::{Check, CheckResult, check};
+use super::key_secret;
+use super::pods::{self, StalledRollout};
 use super::secrets::{self, Read};
 use super::security;
-use super::target::{CleanupTarget, Target, Wanted};
+use super::target::Wanted;
 use crate::Setup;
 use crate::components;
-use crate::database::{self, Login, Names};
-use crate::keys::{self, Keys, names as key};
+use crate::database::{self, Names};
 
-/// How long a deleted project waits for its database.
-const HOLD: SignedDuration = SignedDuration::from_mins(5);
 /// How long check results stay valid once a running component fails: the database may be the cause.
 const IN_DOUBT: Duration = Duration::from_secs(5);
 
-/// The observed state.
-pub enum Observed {
-    /// Of an active project.
-    Ensure(Box<Current>),
-    /// Of a converged project without changes except for its pods.
-    Unchanged(Box<ChildrenView>),
-    /// Of a deleted project: the connection to its database, if the project removes its objects there.
-    Cleanup(Option<Box<pg::ConnectionConfig>>),
-    /// Nothing was read.
-    Nothing,
-}
-
-/// The state of a project.
-pub struct Current {
+/// The observed state of a project.
+pub struct Observed {
     /// The project as the owner of reads and writes.
     pub parent: Parent,
-    /// The inputs of the children.
-    pub render_inputs: Arc<RenderInputs>,
-    /// The keys, if they were read because they may have to be written.
-    pub keys: Option<Box<FoundKeys>>,
-    /// The check of the database.
-    pub postgres: CheckResult,
-    /// The check of the bucket.
-    pub s3: CheckResult,
-    /// The state of the database.
-    pub database: Database,
+    /// What the children are made from.
+    pub basis: Basis,
     /// The children.
     pub view: ChildrenView,
     /// The `HTTPRoute`, if one is or was requested.
     pub route: Option<HTTPRoute>,
-    /// The changes of the children, if `observe` had to plan them.
-    pub changes: Option<Arc<ChildChanges>>,
 }
 
-/// The keys of a project.
-pub struct FoundKeys {
-    /// The desired keys.
-    pub complete: Keys,
-    /// The existing Secret.
-    pub stored: Option<Secret>,
+/// What the children are made from.
+pub enum Basis {
+    /// The project is converged, and nothing has changed except for its pods.
+    Unchanged,
+    /// For the first reconcile by this process of a project that ran before: a thousand projects are repaired before
+    /// the first database is checked.
+    FirstLook {
+        /// The values of the Secrets.
+        read: Box<Read>,
+        /// The names of the logins, as the status has them.
+        names: Names,
+        /// How long the check of the dependencies is delayed.
+        delay: Duration,
+    },
+    /// Nothing has changed since the last check.
+    Known(Box<Resolved>),
+    /// Everything was read.
+    Checked {
+        /// The values of the Secrets.
+        read: Box<Read>,
+        /// The check of the database and the bucket.
+        check: Box<Check>,
+        /// What the project needs in its database, with the passwords that exist.
+        request: database::Request,
+    },
 }
 
-/// The state of a project's database.
-pub enum Database {
-    /// It is prepared.
-    Complete(Initialised),
-    /// It has to be prepared, or was not reached.
-    Lacking(Box<Initialisation>),
-}
+impl Observed {
+    /// The checks of the database and of the bucket, if they were checked in this reconcile or shortly before.
+    pub fn checks(&self) -> Option<(&CheckResult, &CheckResult)> {
+        match &self.basis {
+            Basis::Unchanged | Basis::FirstLook { .. } => None,
+            Basis::Known(resolved) => Some((&resolved.postgres, &resolved.s3)),
+            Basis::Checked { check, .. } => Some((&check.checked.postgres, &check.checked.s3)),
+        }
+    }
 
-/// The input for preparing a database.
-#[derive(Clone)]
-pub struct Initialisation {
-    /// The administrator's connection.
-    pub target: pg::ConnectionConfig,
-    /// What the project needs there.
-    pub request: database::Request,
+    /// The results of a check that was made in this reconcile.
+    pub fn new_check(&self) -> Option<&Checked> {
+        match &self.basis {
+            Basis::Checked { check, .. } if check.is_new => Some(&check.checked),
+            _ => None,
+        }
+    }
 }
 
 /// The state of the children.
@@ -99,6 +89,8 @@ pub struct ChildrenView {
     pub children: Children,
     /// Why components are not ready, if the pods were read.
     pub pod_problems: Vec<pods::PodProblem>,
+    /// Rollouts that do not progress.
+    pub stalled: Option<StalledRollout>,
     /// When to check the dependencies.
     pub next: Duration,
     /// When to read the pods.
@@ -110,109 +102,99 @@ pub async fn observe(
     setup: &Setup,
     cache: &ProjectCache,
     read: &Reader,
-    target: &Target,
+    wanted: &Wanted,
 ) -> Result<Observed, Problem> {
-    let wanted = match target {
-        Target::Ensure(wanted) => wanted,
-        Target::Cleanup(Some(cleanup)) => {
-            return cleanup_connection(read, cleanup).await.map(Observed::Cleanup);
-        }
-        Target::Cleanup(None) | Target::Suspended => return Ok(Observed::Nothing),
-    };
     let children = Children::known(read);
     let in_doubt = wanted.before.phase == Some(Phase::Running) && children.lack_pods();
     let within = if in_doubt { IN_DOUBT } else { cache.check_every() };
-    if let Some(left) = cached::converged(cache, read, wanted, &children, within) {
-        let view = view(cache, read, wanted, children, left).await?;
-        return Ok(Observed::Unchanged(Box::new(view)));
+    if let Some(left) = converged(cache, read, wanted, &children, within) {
+        return Ok(Observed {
+            parent: read.parent().clone(),
+            basis: Basis::Unchanged,
+            view: view(cache, read, wanted, children, left).await?,
+            route: None,
+        });
     }
     security::images(&wanted.spec, &setup.allowed_images)?;
     security::pods(read, wanted).await?;
-    if let Some(current) = Box::pin(at_first(cache, read, wanted)).await? {
-        return Ok(Observed::Ensure(Box::new(current)));
-    }
-    let current = match cached::resolved(cache, read, wanted, within) {
-        Some(resolved) => known(cache, read, wanted, children, resolved).await?,
-        None => Box::pin(ensure(setup, cache, read, wanted, within)).await?,
-    };
-    Ok(Observed::Ensure(Box::new(current)))
-}
-
-/// The connection to the database of a deleted project. Without its Secrets there is none: they may be deleted first,
-/// with their namespace, which nothing may block. A database that does not answer blocks only for a limited time.
-async fn cleanup_connection(
-    reader: &Reader,
-    cleanup: &CleanupTarget,
-) -> Result<Option<Box<pg::ConnectionConfig>>, Problem> {
-    let held = cleanup
-        .since
-        .map(|since| Timestamp::now().duration_since(since))
-        .is_some_and(|held| held > HOLD);
-    if held {
-        tracing::warn!("the cleanup of the database timed out; its objects are left in place");
-        return Ok(None);
-    }
-    let wanted = &cleanup.wanted;
-    let fetched = secrets::fetch(reader, wanted.administrator_secrets(), BTreeSet::new()).await?;
-    match secrets::administrator(&fetched, wanted) {
-        Ok((_, target)) => Ok(Some(Box::new(target))),
-        Err(problem) => {
-            tracing::warn!(problem = ?problem, "the Secret of the database is gone or incomplete; its objects are left in place");
-            Ok(None)
-        }
+    if let Some((names, delay)) = is_first_look(cache, read, wanted) {
+        Box::pin(first_look(cache, read, wanted, names, delay)).await
+    } else if let Some(resolved) = resolved(cache, read, wanted, within) {
+        known(cache, read, wanted, children, resolved).await
+    } else {
+        Box::pin(everything(setup, cache, read, wanted, within)).await
     }
 }
 
-/// What is needed to repair the children of a project that ran before this process began: a thousand projects are
-/// repaired before the first database is checked. `None` for later reconciles, and for projects that need more
-/// decisions.
-async fn at_first(
+/// How long the last dependency check stays valid, if the project is converged and none of its inputs changed.
+fn converged(
     cache: &ProjectCache,
     reader: &Reader,
     wanted: &Wanted,
-) -> Result<Option<Current>, Problem> {
+    children: &Children,
+    within: Duration,
+) -> Option<Duration> {
+    let (before, left) = cache.converged(&reader.parent().key, within)?;
+    let same = before.generation == wanted.generation
+        && before.rotate == wanted.rotate
+        && children.fingerprint() == Some(before.children);
+    let changed =
+        changed::<Secret>(reader, &before.secrets) + changed::<ConfigMap>(reader, &before.config_maps);
+    (same && changed == 0 && !is_over(wanted.before.previous_until)).then_some(left)
+}
+
+/// The cached results, if none of their inputs can have changed: an unchanged spec causes no read.
+fn resolved(cache: &ProjectCache, reader: &Reader, wanted: &Wanted, within: Duration) -> Option<Resolved> {
+    let resolved = cache.resolved(&reader.parent().key, &wanted.reading(), within)?;
+    let changed = changed::<Secret>(reader, &wanted.secret_names());
+    // While new keys are published, the progress of the rollouts decides what comes next.
+    let keys = &resolved.render_inputs.keys;
+    let waits = keys.published_at.is_some() || is_over(keys.previous_until);
+    (changed == 0 && !waits).then_some(resolved)
+}
+
+/// How many of these have changed since they were read. Each is checked, because only a checked object stays registered
+/// as a dependency.
+fn changed<'a, K>(reader: &Reader, names: impl IntoIterator<Item = &'a String>) -> usize
+where
+    K: Resource<DynamicType = ()>,
+{
+    let names = names.into_iter();
+    names.filter(|name| !reader.is_unchanged::<K>(name)).count()
+}
+
+/// Whether the grace period of the old keys has ended.
+fn is_over(previous_until: Option<Timestamp>) -> bool {
+    previous_until.is_some_and(|until| until <= Timestamp::now())
+}
+
+/// For the first reconcile by this process of a project that ran before: the names of its logins, and how long the check
+/// of its dependencies is delayed.
+fn is_first_look(cache: &ProjectCache, reader: &Reader, wanted: &Wanted) -> Option<(Names, Duration)> {
     let ran = matches!(wanted.before.phase, Some(Phase::Running | Phase::Updating));
-    let Some(names) = wanted.before.logins.clone().filter(|_| ran) else {
-        return Ok(None);
-    };
-    let Some(next) = cache.first_look(&reader.parent().key) else {
-        return Ok(None);
-    };
-    let secrets = wanted.secret_names().into_iter().collect();
-    let fetch = secrets::fetch(reader, secrets, wanted.config_maps());
-    let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;
-    let read = secrets::read(&fetched, wanted)?;
-    let stored = fetched.secret(&wanted.key_secret()).cloned();
-    let complete = complete_keys(wanted, &read, stored.as_ref(), Timestamp::now(), false)?;
-    let render_inputs = Arc::new(RenderInputs::new(wanted, &read, &complete));
-    let keys = FoundKeys { complete, stored };
-    // New keys, or the end of old ones: the full reconcile decides.
-    if keys.complete.is_rotating() || plan::key_secret(wanted, reader.parent(), &keys)?.is_some() {
-        return Ok(None);
-    }
-    let database = Initialised {
-        names,
-        notes: Vec::new(),
-        verified: database::VerifiedPasswords::default(),
-    };
-    let mut current = Current {
+    let names = wanted.before.logins.clone().filter(|_| ran)?;
+    Some((names, cache.first_look(&reader.parent().key)?))
+}
+
+/// What is needed to repair the children.
+async fn first_look(
+    cache: &ProjectCache,
+    reader: &Reader,
+    wanted: &Wanted,
+    names: Names,
+    delay: Duration,
+) -> Result<Observed, Problem> {
+    let (read, route) = named(reader, wanted).await?;
+    Ok(Observed {
         parent: reader.parent().clone(),
-        render_inputs,
-        keys: None,
-        postgres: CheckResult::NotChecked,
-        s3: CheckResult::NotChecked,
-        database: Database::Complete(database.clone()),
-        view: view(cache, reader, wanted, Children::known(reader), next).await?,
+        basis: Basis::FirstLook {
+            read: Box::new(read),
+            names,
+            delay,
+        },
+        view: view(cache, reader, wanted, Children::known(reader), delay).await?,
         route,
-        changes: None,
-    };
-    // A Secret may have changed the intent in the meantime: nothing is rolled out before it is known to work.
-    let changes = plan::changes(wanted, &current, &database)?;
-    if !changes.steps.iter().all(ObjectChange::is_repair) {
-        return Ok(None);
-    }
-    current.changes = Some(Arc::new(changes));
-    Ok(Some(current))
+    })
 }
 
 /// A project with unchanged Secrets, database and bucket.
@@ -222,17 +204,12 @@ async fn known(
     wanted: &Wanted,
     children: Children,
     resolved: Resolved,
-) -> Result<Current, Problem> {
-    Ok(Current {
+) -> Result<Observed, Problem> {
+    Ok(Observed {
         parent: reader.parent().clone(),
-        render_inputs: resolved.render_inputs,
-        keys: None,
-        postgres: resolved.postgres,
-        s3: resolved.s3,
-        database: Database::Complete(resolved.database),
         view: view(cache, reader, wanted, children, resolved.left).await?,
+        basis: Basis::Known(Box::new(resolved)),
         route: route(reader, wanted).await?,
-        changes: None,
     })
 }
 
@@ -244,25 +221,19 @@ async fn view(
     children: Children,
     next: Duration,
 ) -> Result<ChildrenView, Problem> {
-    let (key, now) = (&reader.parent().key, Instant::now());
+    let now = Instant::now();
     let names = components::wanted(&wanted.spec).map(|(component, _)| component.child_name(&wanted.name));
     let names: Vec<String> = names.collect();
     let rollouts = names.iter().filter_map(|name| children.rollout(name));
     // Read the pods of a failed project each time; otherwise it would seem to have recovered.
     let has_failed = wanted.before.phase == Some(Phase::Failed);
-    let (overdue, retry_delay) = cache.stalled(key, |stalled| {
-        *stalled = StalledRollout::after(stalled.take(), rollouts, now);
-        let Some(stalled) = stalled else {
-            return (false, rollout_backoff::MOST);
-        };
-        let overdue = has_failed || stalled.left(now).is_zero();
-        if overdue {
-            stalled.asked(now);
-        }
-        (overdue, stalled.left(now))
-    });
+    let mut stalled = StalledRollout::after(cache.stalled(&reader.parent().key), rollouts, now);
+    let overdue = stalled
+        .as_mut()
+        .filter(|stalled| has_failed || stalled.left(now).is_zero());
     let mut pod_problems = Vec::new();
-    if overdue {
+    if let Some(stalled) = overdue {
+        stalled.asked(now);
         let labels = format!(
             "app.kubernetes.io/instance={},app.kubernetes.io/managed-by={}",
             wanted.name,
@@ -275,57 +246,42 @@ async fn view(
         children,
         pod_problems,
         next,
-        retry_delay,
+        retry_delay: stalled.as_ref().map_or(pods::MOST, |stalled| stalled.left(now)),
+        stalled,
     })
 }
 
-async fn ensure(
+/// The Secrets and everything that they lead to.
+async fn everything(
     setup: &Setup,
     cache: &ProjectCache,
     reader: &Reader,
     wanted: &Wanted,
     within: Duration,
-) -> Result<Current, Problem> {
-    let now = Timestamp::now();
-    let named = wanted.secret_names().into_iter().collect();
-    let fetch = secrets::fetch(reader, named, wanted.config_maps());
-    let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;
-    let read = secrets::read(&fetched, wanted)?;
-    let stored = fetched.secret(&wanted.key_secret()).cloned();
-    let mut complete = complete_keys(wanted, &read, stored.as_ref(), now, false)?;
-    let request = database_request(setup, wanted, &complete);
-    let checked = check(setup, cache, reader, (&read, &request), within).await;
-    let mut render_inputs = RenderInputs::new(wanted, &read, &complete);
-    if let Some(database) = &checked.database
-        && complete.is_rotating()
-        && knows(reader, wanted, &render_inputs, &database.names)
-    {
-        complete = complete_keys(wanted, &read, stored.as_ref(), now, true)?;
-        render_inputs = RenderInputs::new(wanted, &read, &complete);
-    }
-    let view = view(
-        cache,
-        reader,
-        wanted,
-        Children::known(reader),
-        cache.check_every(),
-    )
-    .await?;
-    let lacking = || {
-        let target = read.target.clone();
-        Database::Lacking(Box::new(Initialisation { target, request }))
-    };
-    Ok(Current {
+) -> Result<Observed, Problem> {
+    let (read, route) = named(reader, wanted).await?;
+    let stored = key_secret::stored_passwords(wanted, &read, &setup.fingerprints);
+    let last = cache.last_check(&reader.parent().key, within);
+    let check = check(setup, last, (&read, &stored)).await;
+    let children = Children::known(reader);
+    Ok(Observed {
         parent: reader.parent().clone(),
-        render_inputs: Arc::new(render_inputs),
-        keys: Some(Box::new(FoundKeys { complete, stored })),
-        postgres: checked.postgres,
-        s3: checked.s3,
-        database: checked.database.map_or_else(lacking, Database::Complete),
-        view,
+        view: view(cache, reader, wanted, children, cache.check_every()).await?,
+        basis: Basis::Checked {
+            read: Box::new(read),
+            check: Box::new(check),
+            request: stored.request,
+        },
         route,
-        changes: None,
     })
+}
+
+/// The objects that the spec names.
+async fn named(reader: &Reader, wanted: &Wanted) -> Result<(Read, Option<HTTPRoute>), Problem> {
+    let secrets = wanted.secret_names().into_iter().collect();
+    let fetch = secrets::fetch(reader, secrets, wanted.config_maps());
+    let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;
+    Ok((secrets::read(&fetched, wanted)?, route))
 }
 
 /// The route, if one is or was requested.
@@ -342,45 +298,5 @@ async fn route(reader: &Reader, wanted: &Wanted) -> Result<Option<HTTPRoute>, Pr
         }
         Err(problem) if problem.is(Cause::KindMissing) => Ok(None),
         found => found,
-    }
-}
-
-/// Whether every pod has these keys: the children are rendered from them, and have rolled out.
-fn knows(reader: &Reader, wanted: &Wanted, render_inputs: &RenderInputs, names: &Names) -> bool {
-    let children = Children::known(reader);
-    let objects = plan::objects(&render_inputs.project(wanted, names));
-    children.have_rolled_out() && children.are(&objects, reader.parent())
-}
-
-fn complete_keys(
-    wanted: &Wanted,
-    read: &Read,
-    secret: Option<&Secret>,
-    now: Timestamp,
-    published: bool,
-) -> Result<Keys, Problem> {
-    let data = secret.and_then(|secret| secret.data.clone()).unwrap_or_default();
-    let keys = Keys::from_data(data.into_iter().map(|(key, value)| (key, value.0)));
-    let request = keys::Request {
-        own_secret: read.own_secret.clone(),
-        rotate: wanted.rotate.as_deref(),
-        grace: wanted.grace,
-        published,
-        logins: &components::logins(&wanted.spec),
-        generated: &components::generated(&wanted.spec),
-    };
-    keys::complete(keys, &request, &mut rand::rng(), now)
-        .map_err(|error| Problem::human("BrokenKey", error.to_string()))
-}
-
-fn database_request(setup: &Setup, wanted: &Wanted, keys: &Keys) -> database::Request {
-    let password = |login: Login| Some((login, keys.get(key::password(login))?.clone()));
-    database::Request {
-        project: wanted.project_id(),
-        key: Arc::clone(&setup.fingerprints),
-        passwords: components::logins(&wanted.spec)
-            .into_iter()
-            .filter_map(password)
-            .collect(),
     }
 }

@@ -2,139 +2,195 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::Secret;
-use kube::core::ObjectMeta;
-use secrecy::ExposeSecret as _;
 use serde_json::Value;
-use stanchion_kernel::Problem;
-use stanchion_kernel::apply::{self, Intent, Takeover};
+use stanchion_kernel::apply::{self, Intent, ObjectChange, Takeover};
 use stanchion_kernel::context::Parent;
+use stanchion_kernel::{Inputs, Problem};
 use stanchion_postgres as pg;
 
-use super::children::ObjectChange;
-use super::dependency_check::Initialised;
-use super::observe::{Current, Database, FoundKeys, Initialisation, Observed};
-use super::route::HTTPRoute;
-use super::target::{Target, Wanted};
-use crate::components::{self, MANAGED_BY, Project};
+use super::cache::{Checked, Resolved};
+use super::children::HTTPRoute;
+use super::dependency_check::{Check, Initialised, check_inputs};
+use super::key_secret;
+use super::observe::{Basis, Observed};
+use super::render_inputs::RenderInputs;
+use super::secrets::Read;
+use super::target::Wanted;
+use crate::components::{self, Project};
+use crate::database::{self, Names};
 use crate::network;
 
 /// The plan of a reconcile.
 pub enum Plan {
-    /// Nothing.
+    /// Nothing: nothing has changed.
     Nothing,
+    /// Wait: a dependency does not answer, or something that only a person can change is in the way.
+    Wait(Problem),
+    /// Check the dependencies first: more than a repair of the children is needed.
+    CheckDependencies,
     /// Apply these changes.
     Ensure(Box<EnsurePlan>),
-    /// Remove what was created in the database.
-    Cleanup(Box<pg::ConnectionConfig>),
 }
 
 /// The changes of an active project.
 pub struct EnsurePlan {
     /// The Secret with the keys, if it differs. It is written first: a password that is in no Secret is lost with the
     /// process.
-    pub keys: Option<Intent>,
-    /// The changes after that.
-    pub then: Then,
+    pub keys: Option<ObjectChange>,
+    /// The inputs of the children, with the complete keys.
+    pub render_inputs: Arc<RenderInputs>,
+    /// The results of a new dependency check, with the digest of the complete passwords.
+    pub checked: Option<Checked>,
+    /// The changes after the keys.
+    pub database: DatabasePlan,
 }
 
-/// The changes after the keys.
-pub enum Then {
-    /// The children.
-    Children(Arc<ChildChanges>),
-    /// The database first, because the names of its logins are not known yet.
-    Database(Box<Initialisation>),
+/// The database and the children.
+pub enum DatabasePlan {
+    /// The database is prepared; the changes of the children.
+    Prepared(Initialised, ChildChanges),
+    /// The database has to be prepared first. Only then the names of its logins are known, and with them the children.
+    Prepare(Box<Initialisation>),
+}
+
+/// The input for preparing a database.
+pub struct Initialisation {
+    /// The administrator's connection.
+    pub target: pg::ConnectionConfig,
+    /// What the project needs there.
+    pub request: database::Request,
 }
 
 /// The changes of the children.
 pub struct ChildChanges {
     /// The changes, in order.
-    pub steps: Vec<ObjectChange>,
-    /// Every desired object, except for the route.
-    pub objects: Vec<Value>,
-    /// The route, if it differs.
-    pub route: Option<Intent>,
-    /// The route to delete.
-    pub stale_route: Option<ObjectMeta>,
+    pub children: Vec<ObjectChange>,
+    /// Every desired child, except for the route.
+    pub intents: Vec<Intent>,
+    /// The change of the route, if it differs.
+    pub route: Option<ObjectChange>,
 }
 
-/// Decides what to do.
-pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
-    if let Observed::Cleanup(Some(database)) = observed {
-        return Ok(Plan::Cleanup(database.clone()));
-    }
-    let (Target::Ensure(wanted), Observed::Ensure(current)) = (target, observed) else {
-        return Ok(Plan::Nothing);
+/// Decides what to do. Refusals are part of the plan, so that `apply` remembers what was read.
+pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Plan {
+    let plan = match &observed.basis {
+        Basis::Unchanged => Ok(Plan::Nothing),
+        Basis::FirstLook { read, names, .. } => first(wanted, observed, read, names, inputs),
+        Basis::Known(resolved) => known(wanted, observed, resolved),
+        Basis::Checked { read, check, request } => checked(wanted, observed, (read, check, request), inputs),
     };
-    if let Some(problem) = current
-        .postgres
-        .problem("PostgreSQL")
-        .or_else(|| current.s3.problem("S3"))
-    {
+    plan.unwrap_or_else(Plan::Wait)
+}
+
+/// The first reconcile by this process: only children are repaired. New keys, or the end of old ones, need the
+/// dependencies. So does another intent, because a Secret may have changed in the meantime: nothing is rolled out
+/// before it is known to work.
+fn first(
+    wanted: &Wanted,
+    observed: &Observed,
+    read: &Read,
+    names: &Names,
+    inputs: &mut Inputs<'_>,
+) -> Result<Plan, Problem> {
+    let keys = key_secret::complete(wanted, read, false, inputs)?;
+    if keys.is_rotating() || key_secret::change(wanted, read, &keys, &observed.parent)?.is_some() {
+        return Ok(Plan::CheckDependencies);
+    }
+    let render_inputs = Arc::new(RenderInputs::new(wanted, read, &keys));
+    let changes = changes(wanted, observed, &render_inputs, names)?;
+    if !changes.children.iter().all(ObjectChange::is_repair) {
+        return Ok(Plan::CheckDependencies);
+    }
+    Ok(Plan::Ensure(Box::new(EnsurePlan {
+        keys: None,
+        render_inputs,
+        checked: None,
+        database: DatabasePlan::Prepared(Initialised::unchecked(names.clone()), changes),
+    })))
+}
+
+/// Unchanged Secrets, database and bucket.
+fn known(wanted: &Wanted, observed: &Observed, resolved: &Resolved) -> Result<Plan, Problem> {
+    let database = resolved.database.clone();
+    let changes = changes(wanted, observed, &resolved.render_inputs, &database.names)?;
+    Ok(Plan::Ensure(Box::new(EnsurePlan {
+        keys: None,
+        render_inputs: Arc::clone(&resolved.render_inputs),
+        checked: None,
+        database: DatabasePlan::Prepared(database, changes),
+    })))
+}
+
+/// Everything was read.
+fn checked(
+    wanted: &Wanted,
+    observed: &Observed,
+    (read, check, request): (&Read, &Check, &database::Request),
+    inputs: &mut Inputs<'_>,
+) -> Result<Plan, Problem> {
+    let found = &check.checked;
+    let lost = found.postgres.problem("PostgreSQL");
+    if let Some(problem) = lost.or_else(|| found.s3.problem("S3")) {
         return Err(problem);
     }
-    let keys = match &current.keys {
-        Some(keys) => key_secret(wanted, &current.parent, keys)?,
-        None => None,
+    let mut keys = key_secret::complete(wanted, read, false, inputs)?;
+    let mut render_inputs = RenderInputs::new(wanted, read, &keys);
+    if let Some(database) = &found.database
+        && keys.is_rotating()
+        && is_rolled_out(wanted, observed, &render_inputs, &database.names)
+    {
+        keys = key_secret::complete(wanted, read, true, inputs)?;
+        render_inputs = RenderInputs::new(wanted, read, &keys);
+    }
+    let request = key_secret::with_passwords(request, &keys);
+    let checked = check.is_new.then(|| Checked {
+        inputs: check_inputs(read, &request),
+        ..found.clone()
+    });
+    let database = match &found.database {
+        Some(database) => {
+            let changes = changes(wanted, observed, &render_inputs, &database.names)?;
+            DatabasePlan::Prepared(database.clone(), changes)
+        }
+        None => DatabasePlan::Prepare(Box::new(Initialisation {
+            target: read.target.clone(),
+            request,
+        })),
     };
-    let then = match &current.database {
-        Database::Complete(database) => Then::Children(match &current.changes {
-            Some(decided) => Arc::clone(decided),
-            None => Arc::new(changes(wanted, current, database)?),
-        }),
-        Database::Lacking(initialisation) => Then::Database(initialisation.clone()),
-    };
-    Ok(Plan::Ensure(Box::new(EnsurePlan { keys, then })))
+    Ok(Plan::Ensure(Box::new(EnsurePlan {
+        keys: key_secret::change(wanted, read, &keys, &observed.parent)?,
+        render_inputs: Arc::new(render_inputs),
+        checked,
+        database,
+    })))
 }
 
-/// The Secret with the keys, if it differs.
-pub fn key_secret(wanted: &Wanted, parent: &Parent, keys: &FoundKeys) -> Result<Option<Intent>, Problem> {
-    let data = keys.complete.iter().map(|(key, value)| {
-        (
-            key.to_owned(),
-            ByteString(value.expose_secret().as_bytes().to_vec()),
-        )
-    });
-    let labels = [
-        ("app.kubernetes.io/instance", wanted.name.as_str()),
-        ("app.kubernetes.io/part-of", "supabase"),
-        ("app.kubernetes.io/managed-by", MANAGED_BY),
-    ];
-    let secret = Secret {
-        metadata: ObjectMeta {
-            name: Some(wanted.key_secret()),
-            labels: Some(
-                labels
-                    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-                    .into(),
-            ),
-            ..ObjectMeta::default()
-        },
-        data: Some(data.collect()),
-        ..Secret::default()
-    };
-    let intent = Intent::new(&secret, parent)?;
-    apply::decide(intent, keys.stored.as_ref(), parent, Takeover::Adopt)
+/// Whether every pod has these keys: the children are rendered from them, and have rolled out.
+fn is_rolled_out(wanted: &Wanted, observed: &Observed, render_inputs: &RenderInputs, names: &Names) -> bool {
+    let children = &observed.view.children;
+    let intents = intents(&render_inputs.project(wanted, names), &observed.parent);
+    children.have_rolled_out() && intents.is_ok_and(|intents| children.are(&intents))
 }
 
 /// The changes of the children, once the names of the logins are known.
-pub fn changes(wanted: &Wanted, current: &Current, database: &Initialised) -> Result<ChildChanges, Problem> {
-    let project = current.render_inputs.project(wanted, &database.names);
-    let objects = objects(&project);
-    let mut steps = objects
-        .iter()
-        .map(|object| current.view.children.step(object, &current.parent))
-        .collect::<Result<Vec<_>, Problem>>()?;
-    steps.extend(current.view.children.left_over(&objects));
-    steps.retain(|change| !change.is_nothing());
-    let wish = network::http_route(&project);
+pub fn changes(
+    wanted: &Wanted,
+    observed: &Observed,
+    render_inputs: &RenderInputs,
+    names: &Names,
+) -> Result<ChildChanges, Problem> {
+    let project = render_inputs.project(wanted, names);
+    let intents = intents(&project, &observed.parent)?;
     Ok(ChildChanges {
-        steps,
-        objects,
-        stale_route: stale_route(wish.as_ref(), current),
-        route: wish.map(|wish| route(&wish, current)).transpose()?.flatten(),
+        children: observed.view.children.changes(&intents)?,
+        intents,
+        route: route(network::http_route(&project), observed)?,
     })
+}
+
+fn intents(project: &Project<'_>, parent: &Parent) -> Result<Vec<Intent>, Problem> {
+    let objects = objects(project);
+    objects.iter().map(|object| Intent::new(object, parent)).collect()
 }
 
 /// Every object of the project, except for its Secret and its route, in the order of the components.
@@ -152,12 +208,14 @@ pub fn objects(project: &Project<'_>) -> Vec<Value> {
     all
 }
 
-fn route(wish: &Value, current: &Current) -> Result<Option<Intent>, Problem> {
-    let intent = Intent::new(wish, &current.parent)?;
-    apply::decide::<HTTPRoute>(intent, current.route.as_ref(), &current.parent, Takeover::Refuse)
-}
-
-fn stale_route(wish: Option<&Value>, current: &Current) -> Option<ObjectMeta> {
-    let route = current.route.as_ref().filter(|_| wish.is_none())?;
-    apply::is_owned(&route.metadata, &current.parent).then(|| route.metadata.clone())
+/// The change of the route. One that is not desired any more is deleted, if it is the project's.
+fn route(wish: Option<Value>, observed: &Observed) -> Result<Option<ObjectChange>, Problem> {
+    let (live, parent) = (observed.route.as_ref(), &observed.parent);
+    let Some(wish) = wish else {
+        let owned = live.filter(|route| apply::is_owned(&route.metadata, parent));
+        return Ok(owned.map(|route| ObjectChange::delete::<HTTPRoute>(&route.metadata, &())));
+    };
+    let intent = Intent::new(&wish, parent)?;
+    let intent = apply::decide::<HTTPRoute>(intent, live, parent, Takeover::Refuse)?;
+    Ok(intent.map(ObjectChange::Apply))
 }

@@ -9,12 +9,10 @@ use stanchion_api::instance::TlsMode;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
+use super::reasons::ReadyReason;
 use super::target::Wanted;
 use crate::components::{Address, Bucket, CLIENT_ID, CLIENT_SECRET, ConfigMaps};
 use crate::dependencies::s3::Store;
-
-/// The original's reason for missing dependencies.
-pub const DEPENDENCY: &str = "DependencyValidationFailed";
 
 /// The keys of the Secret with the database's administrator.
 pub const DATABASE_KEYS: &[&str] = &["host", "port", "database", "username", "password"];
@@ -39,6 +37,8 @@ pub struct Read {
     pub store: Store,
     /// The signing secret, if the user provides one.
     pub own_secret: Option<SecretString>,
+    /// The Secret with the project's keys, if it exists.
+    pub stored_keys: Option<Secret>,
     /// The Secrets that pods use.
     pub others: BTreeMap<String, Values>,
     /// The `ConfigMaps` that pods use.
@@ -156,6 +156,7 @@ pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
         bucket,
         store,
         own_secret,
+        stored_keys: fetched.secret(&wanted.key_secret()).cloned(),
         others,
         config: fetched.config.clone(),
     })
@@ -187,7 +188,7 @@ pub fn lacking<'a>(keys: &[&'a str], has: impl Fn(&str) -> bool) -> Option<&'a s
 }
 
 fn missing(message: String) -> Problem {
-    Problem::dependency(DEPENDENCY, message)
+    Problem::dependency(ReadyReason::DependencyValidationFailed.as_str(), message)
 }
 
 /// A value without a trailing line break.

@@ -4,40 +4,30 @@ use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use stanchion_api::instance::TlsMode;
 use stanchion_api::loose::Loose;
-use stanchion_api::supabase::{Analytics, DeletionPolicy, Functions, SecretReference, annotation, condition};
+use stanchion_api::supabase::{Analytics, Functions, SecretReference, annotation};
 use stanchion_api::{SupabaseProject, SupabaseProjectSpec, duration};
 use stanchion_kernel::Problem;
-use stanchion_kernel::condition::find;
 use stanchion_kernel::problem::Cause;
 
-use super::report::ROUTED;
-use super::target::{Before, CleanupTarget, References, Target, Wanted, name};
+use super::reasons::{NetworkReason, ReadyReason};
+use super::target::{Before, References, Wanted, name};
 use crate::components;
 use crate::database::Names;
 
-/// The longest name that leaves room for the longest component in the name of a Service.
-const NAME_LIMIT: usize = 63 - "-postgrest".len();
+/// The longest name of a Service.
+const SERVICE_NAME: usize = 63;
+/// The longest name that leaves room for a hyphen and the longest component in the name of a Service.
+const NAME_LIMIT: usize = SERVICE_NAME - 1 - components::LONGEST_NAME;
 
 /// The target of an object that is not being deleted.
-pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
+pub fn validate(project: &SupabaseProject) -> Result<Wanted, Problem> {
     let wanted = wanted(project)?;
     kubernetes_types(&project.spec)?;
-    Ok(if project.spec.suspend {
-        Target::Suspended
-    } else {
-        Target::Ensure(Box::new(wanted))
-    })
+    Ok(wanted)
 }
 
-/// The target of an object that is being deleted. An invalid one has created nothing.
-pub fn cleanup_target(project: &SupabaseProject) -> Target {
-    let asked = project.spec.deletion_policy == DeletionPolicy::Delete;
-    let wanted = asked.then(|| wanted(project).ok()).flatten();
-    let since = project.metadata.deletion_timestamp.as_ref().map(|since| since.0);
-    Target::Cleanup(wanted.map(|wanted| Box::new(CleanupTarget { wanted, since })))
-}
-
-fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
+/// The same without checks that concern only pods, for an object that is being deleted.
+pub fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
     let spec = &project.spec;
     if project.name_any().len() > NAME_LIMIT || project.name_any().contains('.') {
         return Err(invalid(format!(
@@ -63,8 +53,7 @@ fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
         grace,
         before: Before {
             routed: status.is_some_and(|status| {
-                find(&status.conditions, condition::NETWORK_READY)
-                    .is_some_and(|network| network.reason == ROUTED)
+                NetworkReason::before(&status.conditions) == Some(NetworkReason::RouteConfigured)
             }),
             phase: status.and_then(|status| status.phase),
             logins: status
@@ -112,15 +101,12 @@ fn references(project: &SupabaseProject) -> Result<References, Problem> {
 
 /// Pods read only Secrets of their own namespace; a reference to another would never work.
 fn here(project: &SupabaseProject, reference: &SecretReference, field: &str) -> Result<(), Problem> {
-    match reference
-        .namespace
-        .as_deref()
-        .filter(|namespace| !namespace.is_empty())
-    {
-        Some(namespace) if Some(namespace) != project.metadata.namespace.as_deref() => Err(invalid(format!(
+    let named = reference.namespace.as_deref().filter(|named| !named.is_empty());
+    match named.filter(|named| Some(*named) != project.metadata.namespace.as_deref()) {
+        Some(namespace) => Err(invalid(format!(
             "{field}.namespace must be the project's own: pods cannot read the Secrets of namespace {namespace:?}"
         ))),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -219,7 +205,7 @@ fn span(text: &str, field: &str) -> Result<SignedDuration, Problem> {
 }
 
 fn invalid(message: impl Into<String>) -> Problem {
-    Problem::permanent("InvalidSpec", message).with_cause(Cause::InvalidSpec)
+    Problem::permanent(ReadyReason::InvalidSpec.as_str(), message).with_cause(Cause::InvalidSpec)
 }
 
 #[cfg(test)]

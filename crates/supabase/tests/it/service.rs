@@ -101,6 +101,22 @@ impl Service {
         header: Option<(&'static str, String)>,
         body: Option<&Value>,
     ) -> (StatusCode, Value) {
+        let (status, body) = self.answer(method, path, header, body).await;
+        (status, serde_json::from_slice(&body).unwrap_or_default())
+    }
+
+    /// Reads a path, and returns the answer's bytes.
+    pub(crate) async fn fetch(&self, path: &str) -> (StatusCode, Bytes) {
+        self.answer(Method::GET, path, None, None).await
+    }
+
+    async fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        header: Option<(&'static str, String)>,
+        body: Option<&Value>,
+    ) -> (StatusCode, Bytes) {
         let url = format!("{}{path}", self.base);
         let answer = try_send(method, &url, header, body).await;
         answer.unwrap_or_else(|| panic!("no answer from {url}\n{}", self.process.log()))
@@ -120,7 +136,7 @@ async fn try_send(
     url: &str,
     header: Option<(&'static str, String)>,
     body: Option<&Value>,
-) -> Option<(StatusCode, Value)> {
+) -> Option<(StatusCode, Bytes)> {
     let mut request = Request::builder()
         .method(method)
         .uri(url)
@@ -137,5 +153,5 @@ async fn try_send(
         .ok()?;
     let status = answer.status();
     let body = answer.into_body().collect().await.ok()?.to_bytes();
-    Some((status, serde_json::from_slice(&body).unwrap_or_default()))
+    Some((status, body))
 }

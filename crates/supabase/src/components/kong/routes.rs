@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::expressions::{authorization, header_key, query_key};
 use crate::components::{self, Component, Project};
-use crate::json::put;
 
 /// A route to a component, at its first port.
 pub struct Route {
@@ -76,7 +75,7 @@ impl Route {
             "plugins": self.guard.plugins(project),
         });
         if let Some(timeout) = self.timeout {
-            put(&mut service, "read_timeout", timeout);
+            service["read_timeout"] = timeout.into();
         }
         service
     }

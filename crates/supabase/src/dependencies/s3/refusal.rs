@@ -58,28 +58,21 @@ const REFUSALS: &[Refusal] = &[
         "ClockSkewed",
         "its clock and this one differ too much",
     ),
-    Refusal(
+];
+
+/// The error codes of a bucket in another region.
+const WRONG_REGIONS: &[(&str, &str)] = &[
+    (
         "AuthorizationHeaderMalformed",
-        Class::Human,
-        WRONG_REGION,
         "requests must be signed for another region",
     ),
-    Refusal(
+    (
         "AuthorizationQueryParametersError",
-        Class::Human,
-        WRONG_REGION,
         "requests must be signed for another region",
     ),
-    Refusal(
-        "PermanentRedirect",
-        Class::Human,
-        WRONG_REGION,
-        "the bucket is in another region",
-    ),
-    Refusal(
+    ("PermanentRedirect", "the bucket is in another region"),
+    (
         "IllegalLocationConstraintException",
-        Class::Human,
-        WRONG_REGION,
         "the bucket is in another region",
     ),
 ];
@@ -107,12 +100,14 @@ pub(super) fn explain(answer: &Answer, region: &str) -> (Class, &'static str, St
     let named = answer.region.as_deref().or_else(|| answer.element("Region"));
     let elsewhere = named.filter(|named| *named != region && is_region(named));
     if let Some(Refusal(_, class, reason, what)) = REFUSALS.iter().find(|row| row.0 == code) {
+        return (*class, *reason, (*what).to_owned());
+    }
+    if let Some((_, what)) = WRONG_REGIONS.iter().find(|row| row.0 == code) {
         let place = match elsewhere {
-            Some(named) if *reason == WRONG_REGION => format!(": {named}, not {region}"),
-            None if *reason == WRONG_REGION => format!(" than {region}"),
-            _ => String::new(),
+            Some(named) => format!(": {named}, not {region}"),
+            None => format!(" than {region}"),
         };
-        return (*class, *reason, format!("{what}{place}"));
+        return (Class::Human, WRONG_REGION, format!("{what}{place}"));
     }
     if let Some(named) = elsewhere {
         let what = format!("the bucket is in another region: {named}, not {region}");

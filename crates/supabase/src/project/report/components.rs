@@ -1,14 +1,18 @@
-//! Conditions of the components, from their Deployments.
+//! Conditions of the components, from their Deployments, and their addresses.
 
 use jiff::Timestamp;
-use stanchion_api::supabase::{ComponentPhase, ComponentStatus, Options, SupabaseProjectStatus, condition};
+use stanchion_api::supabase::{
+    ComponentPhase, ComponentStatus, Endpoints, Options, SupabaseProjectStatus, condition,
+};
 use stanchion_kernel::children::Rollout;
 use stanchion_kernel::condition::{Conditions, Truth};
 
 use super::super::apply::Applied;
 use super::super::observe::ChildrenView;
+use super::super::render_inputs::RenderInputs;
 use super::super::target::Wanted;
 use crate::components::{self, ALL, Component};
+use crate::database::Names;
 
 /// The summary of all components.
 pub(super) enum Overview {
@@ -192,5 +196,39 @@ fn state(status: &mut SupabaseProjectStatus, conditions: &mut Conditions, found:
                 &message,
             );
         }
+    }
+}
+
+/// A warning if links in mails lead to an address that a browser cannot reach. Empty otherwise.
+pub(super) fn url_warning(wanted: &Wanted, render_inputs: &RenderInputs) -> String {
+    let names = Names::default();
+    let project = render_inputs.project(wanted, &names);
+    if wanted.secrets.smtp.is_none() || project.stated_url().is_some() {
+        return String::new();
+    }
+    format!(
+        "auth.smtpSecretRef is set and no public URL is: the links in mails lead to {}, which only pods reach; \
+         set studio.publicUrl, ingress.host or gateway.hostnames",
+        project.public_url()
+    )
+}
+
+/// The addresses of a project. A component's address is its Service with the first port of its row.
+pub(super) fn endpoints(wanted: &Wanted, render_inputs: &RenderInputs) -> Endpoints {
+    let at = |field: &str| {
+        let (component, _) = components::wanted(&wanted.spec).find(|(row, _)| row.field == field)?;
+        let port = component.ports.iter().find(|port| port.service)?;
+        Some(format!(
+            "http://{}:{}",
+            component.child_name(&wanted.name),
+            port.number
+        ))
+    };
+    Endpoints {
+        api: Some(render_inputs.project(wanted, &Names::default()).public_url()),
+        auth: at("auth"),
+        realtime: at("realtime"),
+        storage: at("storageApi"),
+        rest: at("postgrest"),
     }
 }

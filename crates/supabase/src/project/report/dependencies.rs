@@ -6,7 +6,7 @@ use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_postgres::Security;
 
 use super::super::dependency_check::CheckResult;
-use super::super::observe::Current;
+use super::super::observe::Observed;
 use super::ProjectOutcome;
 
 /// Whether the server that answered proved its identity: if not, another one could take its place.
@@ -26,10 +26,14 @@ const fn identity(security: Security) -> &'static str {
 pub(super) fn report(
     status: &mut SupabaseProjectStatus,
     conditions: &mut Conditions,
-    current: &Current,
+    observed: &Observed,
     outcome: &ProjectOutcome<'_>,
     now: Timestamp,
 ) {
+    // Without a check, the previous conditions stay.
+    let Some((postgres, s3)) = observed.checks() else {
+        return;
+    };
     let notes = outcome
         .applied
         .database
@@ -40,21 +44,14 @@ pub(super) fn report(
     let rows = [
         (
             condition::POSTGRESQL_CONNECTED,
-            &current.postgres,
+            postgres,
             &mut dependencies.postgresql,
             limits.collect::<Vec<_>>(),
         ),
-        (
-            condition::S3_CONNECTED,
-            &current.s3,
-            &mut dependencies.s3,
-            Vec::new(),
-        ),
+        (condition::S3_CONNECTED, s3, &mut dependencies.s3, Vec::new()),
     ];
     for (kind, contact, slot, mut notes) in rows {
         match contact {
-            // The previous condition stays until the next check.
-            CheckResult::NotChecked => {}
             CheckResult::Reachable { latency, security } => {
                 if let Some(security) = security {
                     notes.insert(0, identity(*security).to_owned());

@@ -9,34 +9,34 @@ use stanchion_kernel::{Class, Problem, Report};
 
 use super::super::apply::Stage;
 use super::super::observe::Observed;
-use super::super::secrets::DEPENDENCY;
+use super::super::reasons::ReadyReason;
 use super::ProjectOutcome;
 
 /// For each step that can fail: the phase, the prefix of the message, the reason of `Ready`, and the event.
-fn words(stage: Stage) -> (Phase, &'static str, &'static str, &'static str) {
+fn words(stage: Stage) -> (Phase, &'static str, ReadyReason, &'static str) {
     match stage {
         Stage::Dependencies => (
             Phase::ValidatingDependencies,
             "Dependency validation failed",
-            DEPENDENCY,
+            ReadyReason::DependencyValidationFailed,
             "ValidationFailed",
         ),
         Stage::Secrets => (
             Phase::DeployingSecrets,
             "Secret generation failed",
-            "SecretGenerationFailed",
+            ReadyReason::SecretGenerationFailed,
             "SecretsFailed",
         ),
         Stage::Database => (
             Phase::InitializingDatabase,
             "Database initialization failed",
-            "DatabaseInitializationFailed",
+            ReadyReason::DatabaseInitializationFailed,
             "DatabaseInitFailed",
         ),
         Stage::Components | Stage::Done => (
             Phase::DeployingComponents,
             "Component deployment failed",
-            "ComponentDeploymentFailed",
+            ReadyReason::ComponentDeploymentFailed,
             "DeploymentFailed",
         ),
     }
@@ -51,18 +51,24 @@ pub(super) fn report(
     problem: &Problem,
 ) -> Report<SupabaseProjectStatus> {
     let (meanwhile, prefix, reason, event) = if problem.is(Cause::InvalidSpec) {
-        (Phase::Failed, "Invalid spec", "InvalidSpec", "ValidationFailed")
+        (
+            Phase::Failed,
+            "Invalid spec",
+            ReadyReason::InvalidSpec,
+            "ValidationFailed",
+        )
     } else {
         words(outcome.applied.stage)
     };
     // A transient error of the API server does not change the state of a running project: its pods were not read.
-    let contact_lost = matches!(outcome.observed, Some(Observed::Ensure(current))
-        if current.postgres.is_lost() || current.s3.is_lost());
+    let checks = outcome.observed.and_then(Observed::checks);
+    let contact_lost = checks.is_some_and(|(postgres, s3)| postgres.is_lost() || s3.is_lost());
     let same_spec = status.observed_generation == project.metadata.generation;
     if problem.class == Class::Transient && !contact_lost && same_spec && status.phase == Some(Phase::Running)
     {
         return Report::new(status);
     }
+    let reason = reason.as_str();
     let message = format!("{prefix}: {problem}");
     let is_news = status.message.as_deref() != Some(&message);
     status.phase = Some(if problem.reaction().failed {

@@ -2,8 +2,6 @@
 
 mod components;
 mod dependencies;
-mod endpoints;
-mod events;
 mod failure;
 #[cfg(test)]
 mod outcome_tests;
@@ -18,10 +16,12 @@ use stanchion_kernel::events::{EventRecord, Severity, TransitionEvent};
 use stanchion_kernel::{Outcome, Report};
 
 use super::ProjectController;
-use super::observe::{ChildrenView, Current, Observed};
-use super::plan::{Plan, Then};
-use super::secrets::DEPENDENCY;
-use super::target::{Target, Wanted};
+use super::apply::{Applied, Stage};
+use super::observe::ChildrenView;
+use super::plan::{DatabasePlan, Plan};
+use super::reasons::{NetworkReason, ReadyReason};
+use super::render_inputs::RenderInputs;
+use super::target::Wanted;
 use crate::components::ALL;
 
 pub(super) type ProjectOutcome<'a> = Outcome<'a, ProjectController>;
@@ -62,9 +62,6 @@ pub const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
     action: "Reconcile",
 }];
 
-/// The reason of `NetworkReady` with an `HTTPRoute`: a later reconcile has to know that one was created.
-pub const ROUTED: &str = "RouteConfigured";
-
 /// How long the status of a rollout stays: otherwise each pod that becomes ready would be a write.
 const STANDS: Duration = Duration::from_secs(30);
 
@@ -74,36 +71,36 @@ pub fn report(
     outcome: &ProjectOutcome<'_>,
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
-    let before = project.status.clone().unwrap_or_default();
-    let mut report = match (outcome.target, outcome.observed) {
-        (Some(Target::Cleanup(_)), _) => return leaving(before, outcome),
-        (Some(Target::Suspended), _) => suspended(before),
-        (Some(Target::Ensure(wanted)), Some(Observed::Ensure(current))) => {
-            let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
-            let mut status = before;
-            dependencies::report(&mut status, &mut conditions, current, outcome, now);
-            let mut report = match outcome.problem {
-                Some(problem) => failure::report(project, status, &mut conditions, outcome, problem),
-                None => present_report(project, status, &mut conditions, wanted, current, outcome, now),
-            };
-            report.status.conditions = conditions.finish();
-            report
-        }
-        (Some(Target::Ensure(wanted)), Some(Observed::Unchanged(view))) if outcome.problem.is_none() => {
-            let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
-            let mut report = rolled_out(project, before, &mut conditions, (wanted, view), outcome, now);
-            report.status.conditions = conditions.finish();
-            report
-        }
-        _ => {
-            let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
-            let mut report = match outcome.problem {
-                Some(problem) => failure::report(project, before, &mut conditions, outcome, problem),
-                None => Report::new(before),
-            };
-            report.status.conditions = conditions.finish();
-            report
-        }
+    let mut status = project.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(&status.conditions, project.metadata.generation, now);
+    if let Some(observed) = outcome.observed {
+        dependencies::report(&mut status, &mut conditions, observed, outcome, now);
+    }
+    let mut report = match (outcome.problem, outcome.target.zip(outcome.observed)) {
+        (Some(problem), _) => failure::report(project, status, &mut conditions, outcome, problem),
+        (None, Some((wanted, observed))) => complete(
+            project,
+            status,
+            &mut conditions,
+            (wanted, &observed.view),
+            outcome,
+            now,
+        ),
+        (None, None) => Report::new(status),
+    };
+    report.status.conditions = conditions.finish();
+    finish_transitions(project, &mut report, now);
+    report
+}
+
+/// The status of a suspended project.
+pub fn suspended(project: &SupabaseProject, now: Timestamp) -> Report<SupabaseProjectStatus> {
+    let mut status = project.status.clone().unwrap_or_default();
+    status.phase = Some(Phase::Suspended);
+    status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
+    let mut report = Report {
+        idle_reason: "Suspended",
+        ..Report::new(status)
     };
     finish_transitions(project, &mut report, now);
     report
@@ -114,18 +111,22 @@ pub fn report(
 pub fn pre_apply_status(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjectStatus> {
     let status = project.status.clone().unwrap_or_default();
     let Plan::Ensure(work) = plan else { return None };
-    let (phase, message) = match (&work.then, &work.keys) {
-        (Then::Database(_), _) => (
+    let (phase, message) = match (&work.database, &work.keys) {
+        (DatabasePlan::Prepare(_), _) => (
             Phase::InitializingDatabase,
             "Initializing database schemas and roles",
         ),
-        (Then::Children(_), Some(_)) => (Phase::DeployingSecrets, "Deploying secrets and credentials"),
-        (Then::Children(_), None) => return None,
+        (DatabasePlan::Prepared(..), Some(_)) => {
+            (Phase::DeployingSecrets, "Deploying secrets and credentials")
+        }
+        (DatabasePlan::Prepared(..), None) => return None,
     };
     let waited = match status.phase {
         None | Some(Phase::Pending | Phase::ValidatingDependencies) => true,
-        Some(Phase::Failed) => find(&status.conditions, condition::READY)
-            .is_some_and(|ready| [DEPENDENCY, "InvalidSpec"].contains(&ready.reason.as_str())),
+        Some(Phase::Failed) => matches!(
+            ReadyReason::before(&status.conditions),
+            Some(ReadyReason::DependencyValidationFailed | ReadyReason::InvalidSpec)
+        ),
         _ => false,
     };
     (waited && status.components.is_empty()).then(|| SupabaseProjectStatus {
@@ -135,28 +136,20 @@ pub fn pre_apply_status(project: &SupabaseProject, plan: &Plan) -> Option<Supaba
     })
 }
 
-/// What blocks the deletion of a project, or was left behind.
-fn leaving(mut status: SupabaseProjectStatus, outcome: &ProjectOutcome<'_>) -> Report<SupabaseProjectStatus> {
-    let Some(problem) = outcome.problem else {
-        return Report::new(status);
-    };
-    let message = format!("Terminating resources: {problem}");
-    let is_news = status.message.as_deref() != Some(&message);
-    status.phase = Some(Phase::Terminating);
-    status.message = Some(message.clone());
-    let mut report = Report::new(status);
-    if is_news {
-        report.events = vec![EventRecord::warning("CleanupIncomplete", "Delete", message)];
-    }
-    report
-}
-
-fn suspended(mut status: SupabaseProjectStatus) -> Report<SupabaseProjectStatus> {
-    status.phase = Some(Phase::Suspended);
-    status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
-    Report {
-        idle_reason: "Suspended",
-        ..Report::new(status)
+/// A reconcile without a problem.
+fn complete(
+    project: &SupabaseProject,
+    status: SupabaseProjectStatus,
+    conditions: &mut Conditions,
+    view: (&Wanted, &ChildrenView),
+    outcome: &ProjectOutcome<'_>,
+    now: Timestamp,
+) -> Report<SupabaseProjectStatus> {
+    match (outcome.applied.stage, &outcome.applied.render_inputs) {
+        // The next reconcile checks the dependencies, and decides.
+        (Stage::Dependencies, _) => Report::new(status),
+        (_, Some(inputs)) => present_report(project, status, conditions, view, inputs, outcome, now),
+        (_, None) => rolled_out(project, status, conditions, view, outcome, now),
     }
 }
 
@@ -165,12 +158,12 @@ fn present_report(
     project: &SupabaseProject,
     mut status: SupabaseProjectStatus,
     conditions: &mut Conditions,
-    wanted: &Wanted,
-    current: &Current,
+    (wanted, view): (&Wanted, &ChildrenView),
+    inputs: &RenderInputs,
     outcome: &ProjectOutcome<'_>,
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
-    let (reason, said) = match current.render_inputs.keys.published_at {
+    let (reason, said) = match inputs.keys.published_at {
         None => ("SecretsGenerated", ""),
         Some(_) => (
             "NewKeysPublished",
@@ -179,21 +172,21 @@ fn present_report(
     };
     conditions.set(condition::SECRETS_READY, Truth::True, reason, said);
     let network = if wanted.spec.gateway.is_some() {
-        ROUTED
+        NetworkReason::RouteConfigured
     } else {
-        "ServicesConfigured"
+        NetworkReason::ServicesConfigured
     };
-    let warning = endpoints::warning(wanted, &current.render_inputs);
+    let warning = components::url_warning(wanted, inputs);
     let is_news = find(&status.conditions, condition::NETWORK_READY).map(|known| known.message.as_str())
         != Some(warning.as_str());
-    conditions.set(condition::NETWORK_READY, Truth::True, network, &warning);
-    status.endpoints = Some(endpoints::of(wanted, &current.render_inputs));
-    status.keys = Some(current.render_inputs.keys.clone());
+    conditions.set(condition::NETWORK_READY, Truth::True, network.as_str(), &warning);
+    status.endpoints = Some(components::endpoints(wanted, inputs));
+    status.keys = Some(inputs.keys.clone());
     let database = outcome.applied.database.as_ref();
     status.login_suffix = database
         .map(|database| database.names.suffix().to_owned())
         .or(status.login_suffix);
-    let mut report = rolled_out(project, status, conditions, (wanted, &current.view), outcome, now);
+    let mut report = rolled_out(project, status, conditions, (wanted, view), outcome, now);
     if is_news && !warning.is_empty() {
         report
             .events
@@ -236,10 +229,32 @@ fn rolled_out(
         _ => view.retry_delay.min(STANDS),
     };
     Report {
-        events: events::of(outcome.applied, previous, phase),
+        events: events(outcome.applied, previous, phase),
         requeue_after: Some(requeue_after),
         ..Report::new(status)
     }
+}
+
+/// The events of a complete reconcile.
+fn events(applied: &Applied, previous: Option<Phase>, phase: Phase) -> Vec<EventRecord> {
+    let runs = phase == Phase::Running && previous != Some(Phase::Running);
+    let rows = [
+        (
+            applied.keys_written,
+            "SecretsCreated",
+            "JWT secrets generated successfully",
+        ),
+        (
+            !applied.initialised.is_empty(),
+            "DatabaseInitialized",
+            "PostgreSQL database initialized successfully",
+        ),
+        (runs, "PhaseChanged", "SupabaseProject is now Running"),
+    ];
+    let events = rows.into_iter().filter(|(happened, ..)| *happened);
+    events
+        .map(|(_, reason, note)| EventRecord::normal(reason, "Reconcile", note))
+        .collect()
 }
 
 /// The four conditions of the whole project.
@@ -247,10 +262,11 @@ fn summary(conditions: &mut Conditions, overview: &components::Overview, lost: b
     use components::Overview::{Failed, Ready, Rolling};
     let message = overview.message();
     let (ready, reason) = match overview {
-        Ready => (Truth::True, "AllComponentsReady"),
-        Rolling(_) => (Truth::False, "ComponentsNotReady"),
-        Failed(_) => (Truth::False, "ComponentFailed"),
+        Ready => (Truth::True, ReadyReason::AllComponentsReady),
+        Rolling(_) => (Truth::False, ReadyReason::ComponentsNotReady),
+        Failed(_) => (Truth::False, ReadyReason::ComponentFailed),
     };
+    let reason = reason.as_str();
     let said = if ready == Truth::True {
         "All components are running"
     } else {
@@ -265,15 +281,13 @@ fn summary(conditions: &mut Conditions, overview: &components::Overview, lost: b
             "Reconciliation complete",
         ),
         Rolling(_) => conditions.set(condition::PROGRESSING, Truth::True, "Reconciling", &message),
-        Failed(_) => conditions.set(condition::PROGRESSING, Truth::False, "ComponentFailed", &message),
+        Failed(_) => conditions.set(condition::PROGRESSING, Truth::False, reason, &message),
     }
     match overview {
-        Failed(_) => conditions.set(condition::DEGRADED, Truth::True, "ComponentFailed", &message),
-        Rolling(_) if lost => {
-            conditions.set(condition::DEGRADED, Truth::True, "ComponentsNotReady", &message);
-        }
+        Failed(_) => conditions.set(condition::DEGRADED, Truth::True, reason, &message),
+        Rolling(_) if lost => conditions.set(condition::DEGRADED, Truth::True, reason, &message),
         Rolling(_) => {}
-        Ready => conditions.set(condition::DEGRADED, Truth::False, "AllComponentsReady", ""),
+        Ready => conditions.set(condition::DEGRADED, Truth::False, reason, ""),
     }
 }
 

@@ -3,10 +3,12 @@
 use serde_json::json;
 use stanchion_kernel::children::Rollout;
 use stanchion_kernel::condition::find;
+use stanchion_kernel::context::Parent;
 use stanchion_kernel::{Class, Problem};
 
 use super::super::apply::{Applied, Stage};
 use super::super::children::Children;
+use super::super::observe::{Basis, Observed};
 use super::super::pods::PodProblem;
 use super::super::validate::validate;
 use super::*;
@@ -86,13 +88,20 @@ impl Pass {
             pod_problems: self.pod_problems.clone(),
             next: Duration::from_mins(2),
             retry_delay: Duration::from_mins(1),
+            stalled: None,
         };
-        let observed = Observed::Unchanged(Box::new(view));
+        let observed = Observed {
+            parent: Parent::of(&self.project),
+            basis: Basis::Unchanged,
+            view,
+            route: None,
+        };
         let outcome = Outcome {
             target: Some(&target),
             observed: Some(&observed),
             applied: &self.applied,
             problem: self.problem.as_ref(),
+            blocked: false,
         };
         report(&self.project, &outcome, now)
     }
@@ -293,7 +302,7 @@ fn a_transient_failure_does_not_degrade_a_running_project() {
 fn a_suspended_project_keeps_what_was_known() {
     let mut pass = Pass::over_running();
     pass.project.spec.suspend = true;
-    let report = pass.report(second(60));
+    let report = suspended(&pass.project, second(60));
     assert_eq!(report.status.phase, Some(Phase::Suspended));
     assert_eq!(said(&report, "KongReady"), "True DeploymentReady");
     assert_eq!(report.idle_reason, "Suspended");

@@ -1,4 +1,4 @@
-//! Plans from constructed catalogs.
+//! What is left to do, for constructed catalogs.
 
 use std::sync::{Arc, LazyLock};
 
@@ -61,14 +61,14 @@ fn done() -> Catalog {
 }
 
 fn left(catalog: &Catalog) -> Vec<String> {
-    let plan = plan(catalog, &request()).unwrap();
-    plan.statements.iter().map(ToString::to_string).collect()
+    let pending = pending(catalog, &request()).unwrap();
+    pending.statements.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn nothing_is_left_where_everything_is_done() {
-    let plan = plan(&done(), &request()).unwrap();
-    assert!(plan.is_empty(), "{plan:?}");
+    let pending = pending(&done(), &request()).unwrap();
+    assert!(pending.is_empty(), "{pending:?}");
 }
 
 #[test]
@@ -92,11 +92,11 @@ fn a_skipped_step_waits_for_another_server() {
     let mut catalog = done();
     let recorded = catalog.steps.get_mut(&80).unwrap();
     recorded.skipped = Some("permission denied".to_owned());
-    let waiting = plan(&catalog, &request()).unwrap();
+    let waiting = pending(&catalog, &request()).unwrap();
     assert!(waiting.is_empty());
     assert!(waiting.notes.iter().any(|note| note.about == "schema reload"));
     catalog.steps.get_mut(&80).unwrap().seen = "somebody else".to_owned();
-    assert_eq!(plan(&catalog, &request()).unwrap().steps(), ["schema reload"]);
+    assert_eq!(pending(&catalog, &request()).unwrap().steps(), ["schema reload"]);
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn an_internal_database_that_is_gone_is_made_anew() {
     request
         .passwords
         .insert(Login::Pooler, "another".to_owned().into());
-    let plan = plan(&done(), &request).unwrap();
-    assert!(plan.creates_database);
-    let names: Vec<_> = plan.internal.iter().map(|step| step.name).collect();
+    let pending = pending(&done(), &request).unwrap();
+    assert!(pending.creates_database);
+    let names: Vec<_> = pending.internal.iter().map(|step| step.name).collect();
     assert_eq!(names, ["schema of the pooler"]);
 }

@@ -29,7 +29,7 @@ const RECORD: [&str; 4] = [
 
 /// What is left to do.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct Pending {
     pub(super) names: Names,
     pub(super) statements: Vec<Statement>,
     /// The step of each statement, if any.
@@ -45,7 +45,7 @@ pub(super) struct Plan {
     pub(super) server: Server,
 }
 
-impl Plan {
+impl Pending {
     pub(super) fn is_empty(&self) -> bool {
         self.statements.is_empty() && !self.creates_database && self.internal.is_empty()
     }
@@ -66,10 +66,10 @@ impl Plan {
 }
 
 /// Compares, and refuses what cannot be done.
-pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem> {
+pub(super) fn pending(catalog: &Catalog, request: &Request) -> Result<Pending, Problem> {
     privileges::check(catalog, request)?;
     let names = privileges::names(catalog, request);
-    let roles = logins::plan(catalog, request, &names)?;
+    let roles = logins::changes(catalog, request, &names)?;
     let seen = seen(catalog);
     let internal_missing = !catalog.database.internal.contains_key(&names.internal_database());
     let left = |place| {
@@ -77,7 +77,7 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
         let left = wanted.filter(|step| wants(step, catalog, request) && !is_done(step, catalog, &seen));
         left.collect::<Vec<_>>()
     };
-    let mut plan = Plan {
+    let mut pending = Pending {
         creates_database: request.wants_internal_database() && internal_missing,
         // A new database has none of the recorded objects.
         internal: if internal_missing {
@@ -94,44 +94,44 @@ pub(super) fn plan(catalog: &Catalog, request: &Request) -> Result<Plan, Problem
         server: catalog.server.clone(),
     };
     let steps = left(Place::Project);
-    plan.notes.extend(roles.notes);
+    pending.notes.extend(roles.notes);
     if catalog.installation.is_none() {
         // Not IF NOT EXISTS: a schema that appeared since the check would be somebody else's.
         let schema = (!isolation::has_record_schema(&catalog.found))
             .then(|| Statement::new("CREATE SCHEMA _stanchion"));
-        plan.push(schema, None);
-        plan.push(record(&request.project, plan.names.suffix()), None);
+        pending.push(schema, None);
+        pending.push(record(&request.project, pending.names.suffix()), None);
     }
     let makes = roles.creates || !steps.is_empty();
     if makes {
-        plan.push(created_objects::before(), None);
+        pending.push(created_objects::before(), None);
     }
-    plan.push(roles.statements, None);
+    pending.push(roles.statements, None);
     if !catalog.database.reads_verifiers {
-        plan.push(roles.verifiers.iter().map(remember), None);
+        pending.push(roles.verifiers.iter().map(remember), None);
     }
     if !steps.is_empty() {
-        plan.push([settings(&plan.names)], None);
+        pending.push([settings(&pending.names)], None);
     }
     for step in &steps {
         // A step that acts for a login runs with that login's privileges.
         let login = step.run_as.filter(|_| catalog.server.attributes.superuser);
         let login = login
-            .map(|login| plan.names.of(login))
+            .map(|login| pending.names.of(login))
             .filter(|role| isolation::is_for(step, &catalog.found, role));
         let roles = login.as_deref().map(|of_step| Roles {
             of_step,
             of_session: &catalog.server.role,
         });
-        plan.push(step.statements(&seen, roles.as_ref()), Some(step));
+        pending.push(step.statements(&seen, roles.as_ref()), Some(step));
     }
     if makes {
-        plan.push([created_objects::after(&plan.names)], None);
+        pending.push([created_objects::after(&pending.names)], None);
     }
-    if !plan.is_empty() {
-        isolation::check_steps(&catalog.found, &catalog.server, &plan.names, steps)?;
+    if !pending.is_empty() {
+        isolation::check_steps(&catalog.found, &catalog.server, &pending.names, steps)?;
     }
-    Ok(plan)
+    Ok(pending)
 }
 
 /// Creates the record and its owner.
