@@ -8,8 +8,7 @@ use kube::core::DynamicObject;
 use serde_json::json;
 use stanchion_kernel::{Problem, Writer};
 
-use super::plan::{ObjectChange, Plan};
-use super::prerequisites::Blocker;
+use super::plan::ObjectChange;
 use crate::flux::HELM_REPOSITORY;
 
 /// The result of the apply step.
@@ -42,11 +41,10 @@ pub struct Written {
     pub removed: bool,
 }
 
-/// Applies the plan; fails with its remaining obstacle.
-pub async fn apply(write: &Writer, plan: Plan, applied: &mut Applied) -> Result<Option<Blocker>, Problem> {
+/// Carries out the changes, in order.
+pub async fn apply(write: &Writer, changes: Vec<ObjectChange>, applied: &mut Applied) -> Result<(), Problem> {
     let written = &mut applied.written;
-    written.storage_resolved = plan.storage_resolved;
-    for change in plan.changes {
+    for change in changes {
         match change {
             ObjectChange::Secret(intent) => {
                 written.storage.push(write.apply(&intent).await?);
@@ -89,5 +87,5 @@ pub async fn apply(write: &Writer, plan: Plan, applied: &mut Applied) -> Result<
             }
         }
     }
-    Ok(plan.blocker)
+    Ok(())
 }

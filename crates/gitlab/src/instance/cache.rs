@@ -14,9 +14,9 @@ use stanchion_api::gitlab::{GitlabProfileSpec, GitlabVersionMapSpec};
 
 use super::apply::Applied;
 use super::observe::Current;
-use super::secrets;
 use super::target::Wanted;
 use crate::account;
+use crate::storage::Derived;
 use crate::values::Checksums;
 
 /// The keys of Secrets whose values are not secret, in addition to the names of buckets.
@@ -86,9 +86,9 @@ impl InstanceCache {
     pub fn remember(&self, wanted: &Wanted, current: &Current, applied: &Applied) {
         let instance = wanted.name.as_str();
         let written = &applied.written;
-        let Some(parent) = current.parent.as_ref().filter(|_| !written.removed) else {
+        if written.removed {
             return;
-        };
+        }
         let of =
             |map: Option<&ConfigMap>, current: &Option<ConfigMap>| map.cloned().or_else(|| current.clone());
         let cached = Cached {
@@ -109,10 +109,13 @@ impl InstanceCache {
                 written.maps.get(&crate::backends::percona::init_name(instance)),
                 &current.init,
             ),
-            repository: written.repository.clone().or_else(|| current.repository.clone()),
+            repository: written
+                .repository
+                .clone()
+                .or_else(|| current.flux.repository.clone()),
             secrets: shapes(wanted, current, applied),
         };
-        self.lock().insert(parent.uid.clone(), Arc::new(cached));
+        self.lock().insert(current.parent.uid.clone(), Arc::new(cached));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Cached>>> {
@@ -122,7 +125,7 @@ impl InstanceCache {
 
 /// Only if nothing but the Secrets of the buckets was written: the rest is read again.
 fn shapes(wanted: &Wanted, current: &Current, applied: &Applied) -> Option<Shapes> {
-    let made = secrets::names(&wanted.name);
+    let made = Derived::names(&wanted.name);
     let written = &applied.written;
     if !written.storage_resolved || !written.secrets.iter().all(|name| made.contains(name)) {
         return None;

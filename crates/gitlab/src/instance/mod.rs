@@ -3,13 +3,10 @@
 pub mod apply;
 pub mod cache;
 pub mod cleanup;
-pub mod database;
 pub mod observe;
 pub mod plan;
 pub mod prerequisites;
 pub mod report;
-pub mod secret_values;
-pub mod secrets;
 pub mod target;
 #[cfg(test)]
 mod tests;
@@ -23,6 +20,7 @@ use stanchion_api::gitlab::{FINALIZER, GitlabInstanceStatus};
 use stanchion_api::{GitlabInstance, GitlabProfile, GitlabVersionMap};
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::external::ExternalKind;
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
@@ -31,6 +29,36 @@ use crate::Setup;
 use crate::account;
 use crate::backends::kinds;
 use crate::flux;
+
+/// What to do for an object.
+pub enum Target {
+    /// An active instance.
+    Ensure(Box<target::Wanted>),
+    /// A suspended instance: nothing is changed.
+    Suspended,
+    /// A deleted instance.
+    Cleanup(cleanup::CleanupTarget),
+}
+
+/// What was observed for it.
+pub enum Observed {
+    /// Of an instance that is not being deleted.
+    Ensure(Box<observe::Observed>),
+    /// Nothing was read.
+    Suspended,
+    /// Of a deleted instance.
+    Cleanup(Box<cleanup::CleanupState>),
+}
+
+/// What is planned for it.
+pub enum Plan {
+    /// For an instance that is not being deleted.
+    Ensure(plan::Plan),
+    /// Nothing.
+    Suspended,
+    /// For a deleted instance.
+    Cleanup(cleanup::CleanupPlan),
+}
 
 /// Reconciles `GitlabInstance` objects.
 pub struct GitlabController {
@@ -61,9 +89,9 @@ static EXTERNAL_KINDS: [&ExternalKind; 7] = [
 
 impl Reconciler for GitlabController {
     type Object = GitlabInstance;
-    type Target = target::Target;
-    type Observed = observe::Observed;
-    type Plan = plan::Plan;
+    type Target = Target;
+    type Observed = Observed;
+    type Plan = Plan;
     type Applied = apply::Applied;
 
     const NAME: &'static str = "gitlab";
@@ -115,41 +143,74 @@ impl Reconciler for GitlabController {
         rules
     }
 
-    fn validate(instance: &GitlabInstance) -> Result<Self::Target, Problem> {
-        validate::validate(instance)
+    fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
+        if instance.spec.suspend {
+            return Ok(Target::Suspended);
+        }
+        Ok(Target::Ensure(Box::new(validate::validate(instance)?)))
     }
 
-    fn cleanup_target(instance: &GitlabInstance) -> Self::Target {
-        validate::cleanup_target(instance)
+    fn cleanup_target(instance: &GitlabInstance) -> Target {
+        Target::Cleanup(cleanup::target(instance))
     }
 
     /// An instance that was never applied has nothing to clean up.
-    fn needs_finalizer(target: &Self::Target) -> bool {
-        !matches!(target, target::Target::Suspended)
+    fn needs_finalizer(target: &Target) -> bool {
+        !matches!(target, Target::Suspended)
     }
 
-    async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
-        observe::observe(&self.setup, &self.cache, read, target).await
+    async fn observe(&self, read: &Reader, target: &Target) -> Result<Observed, Problem> {
+        match target {
+            Target::Ensure(wanted) => {
+                let observed = observe::observe(&self.setup, &self.cache, read, wanted).await?;
+                Ok(Observed::Ensure(Box::new(observed)))
+            }
+            Target::Cleanup(cleanup) => {
+                self.cache.forget(&read.parent().uid);
+                let state = cleanup::observe(read, cleanup).await?;
+                Ok(Observed::Cleanup(Box::new(state)))
+            }
+            Target::Suspended => Ok(Observed::Suspended),
+        }
     }
 
-    fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
-        plan::plan(target, observed)
+    fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
+        match (target, observed) {
+            (Target::Ensure(wanted), Observed::Ensure(observed)) => {
+                Ok(Plan::Ensure(plan::plan(wanted, observed, &mut rand::rng())?))
+            }
+            (Target::Cleanup(cleanup), Observed::Cleanup(state)) => {
+                Ok(Plan::Cleanup(cleanup::plan(cleanup, state)?))
+            }
+            _ => Ok(Plan::Suspended),
+        }
     }
 
     async fn apply(
         &self,
         write: &Writer,
-        target: &Self::Target,
-        observed: &Self::Observed,
-        plan: Self::Plan,
-        applied: &mut Self::Applied,
+        target: &Target,
+        observed: &Observed,
+        plan: Plan,
+        applied: &mut apply::Applied,
     ) -> Result<(), Problem> {
         // The state after a failed apply is unknown.
         self.cache.forget(&write.parent().uid);
-        let blocker = apply::apply(write, plan, applied).await?;
-        if let (target::Target::Ensure(wanted), observe::Observed::Ensure(current)) = (target, observed) {
-            self.cache.remember(wanted, current, applied);
-        }
+        let blocker = match plan {
+            Plan::Ensure(plan) => {
+                applied.written.storage_resolved = plan.storage_resolved;
+                apply::apply(write, plan.changes, applied).await?;
+                if let (Target::Ensure(wanted), Observed::Ensure(observed)) = (target, observed) {
+                    self.cache.remember(wanted, &observed.current, applied);
+                }
+                plan.blocker
+            }
+            Plan::Cleanup(plan) => {
+                apply::apply(write, plan.changes, applied).await?;
+                plan.blocker
+            }
+            Plan::Suspended => None,
+        };
         blocker.map_or(Ok(()), |blocker| Err(blocker.problem()))
     }
 
@@ -158,6 +219,23 @@ impl Reconciler for GitlabController {
         outcome: &Outcome<'_, Self>,
         now: Timestamp,
     ) -> Report<GitlabInstanceStatus> {
-        report::report(instance, outcome, now)
+        let problem = outcome.problem;
+        let observed = match (outcome.target, outcome.observed) {
+            (Some(Target::Suspended), _) => return report::report_suspended(instance, now),
+            (Some(Target::Cleanup(_)), Some(Observed::Cleanup(state))) => {
+                return cleanup::report(instance, Some(state), problem);
+            }
+            (Some(Target::Cleanup(_)), _) => return cleanup::report(instance, None, problem),
+            (Some(Target::Ensure(wanted)), Some(Observed::Ensure(observed))) => {
+                Some((wanted.as_ref(), observed.as_ref()))
+            }
+            _ => None,
+        };
+        let pass = report::Progressed {
+            observed,
+            applied: outcome.applied,
+            failure: problem.filter(|problem| !problem.is(Cause::Blocked)),
+        };
+        report::report(instance, &pass, now)
     }
 }

@@ -1,5 +1,8 @@
 //! Plans and reports of single cases, without a cluster.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -11,16 +14,18 @@ use stanchion_kernel::apply::Intent;
 use stanchion_kernel::condition::find;
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::external::{ExternalKind, ServedKind};
-use stanchion_kernel::{Outcome, Problem};
 
+use super::EXTERNAL_KINDS;
 use super::apply::Applied;
-use super::observe::{Backend, Current, Observed};
+use super::observe::{Backend, Backends, Current, Database, Flux, Observed};
 use super::plan::{ObjectChange, Plan, plan};
-use super::report::report;
-use super::target::Target;
+use super::prerequisites::Prerequisites;
+use super::report::{Progressed, report};
+use super::target::Wanted;
 use super::validate::validate;
-use super::{EXTERNAL_KINDS, GitlabController};
+use crate::account;
 use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
+use crate::values::Checksums;
 
 fn served(kind: &'static ExternalKind) -> ServedKind {
     ServedKind {
@@ -39,6 +44,32 @@ fn secret(name: &str, values: &[(&str, &str)]) -> (String, Secret) {
     };
     secret.metadata.name = Some(name.to_owned());
     (name.to_owned(), secret)
+}
+
+/// A cluster with this instance and nothing else.
+pub(super) fn current_of(instance: &GitlabInstance) -> Current {
+    Current {
+        parent: Parent::of(instance),
+        map: None,
+        profile: None,
+        tenants: Arc::default(),
+        account: account::Found::default(),
+        given_account: false,
+        secrets: BTreeMap::new(),
+        checksums: Checksums::default(),
+        storage_resolved: false,
+        init: None,
+        record: None,
+        backends: Backends::default(),
+        flux: Flux {
+            repository_kind: None,
+            release_kind: None,
+            repository: None,
+            release: None,
+        },
+        helm: None,
+        database: Database::NotAsked,
+    }
 }
 
 /// An instance on provided backends, with everything that it needs.
@@ -87,8 +118,14 @@ impl Case {
             .map(|key| (key, "b")),
         );
         let map = json!({ "versions": { "17.11.7": { "chartVersion": "8.11.8" } } });
-        let current = Current {
-            parent: Some(Parent::of(&instance)),
+        let objects = EXTERNAL_KINDS.iter().map(|kind| {
+            let backend = Backend {
+                served: Some(served(kind)),
+                object: None,
+            };
+            (*kind, backend)
+        });
+        let mut current = Current {
             map: Some(serde_json::from_value(map).unwrap()),
             secrets: [
                 secret("pg", &login),
@@ -96,44 +133,34 @@ impl Case {
                 secret("s3", &buckets),
             ]
             .into(),
-            backends: EXTERNAL_KINDS
-                .iter()
-                .map(|kind| {
-                    (
-                        *kind,
-                        Backend {
-                            served: Some(served(kind)),
-                            object: None,
-                        },
-                    )
-                })
-                .collect(),
-            repository_kind: Some(served(&HELM_REPOSITORY)),
-            release_kind: Some(served(&HELM_RELEASE)),
-            password: Some("made up".into()),
-            ..Current::default()
+            ..current_of(&instance)
         };
+        current.backends.objects = objects.collect();
+        current.flux.repository_kind = Some(served(&HELM_REPOSITORY));
+        current.flux.release_kind = Some(served(&HELM_RELEASE));
         Self { instance, current }
     }
 
     /// The plan, and its input.
-    fn plan(self) -> (Plan, Target, Observed, GitlabInstance) {
-        let target = validate(&self.instance).unwrap();
-        let observed = Observed::Ensure(Box::new(self.current));
-        (plan(&target, &observed).unwrap(), target, observed, self.instance)
+    fn plan(self) -> (Plan, Wanted, Observed, GitlabInstance) {
+        let wanted = validate(&self.instance).unwrap();
+        let observed = Observed {
+            prerequisites: Prerequisites::of(&wanted, &self.current),
+            current: self.current,
+        };
+        let plan = plan(&wanted, &observed, &mut rand::rng()).unwrap();
+        (plan, wanted, observed, self.instance)
     }
 
     /// The status after a reconcile that wrote nothing.
     fn status(self) -> GitlabInstanceStatus {
-        let (plan, target, observed, instance) = self.plan();
-        let problem: Option<Problem> = plan.blocker.map(|blocker| blocker.problem());
-        let outcome: Outcome<'_, GitlabController> = Outcome {
-            target: Some(&target),
-            observed: Some(&observed),
+        let (_, wanted, observed, instance) = self.plan();
+        let pass = Progressed {
+            observed: Some((&wanted, &observed)),
             applied: &Applied::default(),
-            problem: problem.as_ref(),
+            failure: None,
         };
-        report(&instance, &outcome, Timestamp::UNIX_EPOCH).status
+        report(&instance, &pass, Timestamp::UNIX_EPOCH).status
     }
 
     /// The state after the whole plan was written.
@@ -142,8 +169,6 @@ impl Case {
             instance,
             mut current,
         } = self.clone();
-        // A password is generated only for a Redis without a Secret.
-        current.password = None;
         for change in self.plan().0.changes {
             match change {
                 ObjectChange::Secret(intent) => {
@@ -152,16 +177,17 @@ impl Case {
                 }
                 ObjectChange::ConfigMap(intent) => current.init = Some(live::<ConfigMap>(&intent)),
                 ObjectChange::External(kind, intent) if kind.kind == "HelmRepository" => {
-                    current.repository = Some(live(&intent));
+                    current.flux.repository = Some(live(&intent));
                 }
                 ObjectChange::External(kind, intent) => {
                     let backend = current
                         .backends
+                        .objects
                         .iter_mut()
                         .find(|(known, _)| known.kind == kind.kind);
                     backend.unwrap().1.object = Some(live(&intent));
                 }
-                ObjectChange::Release(_, intent, _) => current.release = Some(live(&intent)),
+                ObjectChange::Release(_, intent, _) => current.flux.release = Some(live(&intent)),
                 ObjectChange::Account(intent) => current.account.account = Some(live(&intent)),
                 ObjectChange::Binding(intent) => current.account.binding = Some(live(&intent)),
                 ObjectChange::Restrict(..)
@@ -292,13 +318,13 @@ fn each_blocker_has_its_phase() {
         (MANAGED, |_| {}, Phase::Provisioning, "PostgresProvisioning"),
         (
             MANAGED,
-            |current| current.backends.clear(),
+            |current| current.backends.objects.clear(),
             Phase::Failed,
             "PostgresOperatorMissing",
         ),
         (
             "{}",
-            |current| current.release_kind = None,
+            |current| current.flux.release_kind = None,
             Phase::Failed,
             "FluxMissing",
         ),
@@ -373,7 +399,7 @@ fn only_flux_makes_an_instance_ready() {
     let mut case = Case::new(&json!({})).written();
     let described = case.clone().status();
     assert_eq!(described.phase, Some(Phase::Deploying));
-    let release: &mut DynamicObject = case.current.release.as_mut().unwrap();
+    let release: &mut DynamicObject = case.current.flux.release.as_mut().unwrap();
     release.data["status"] = json!({
         "observedGeneration": 1, "history": [{ "chartVersion": "8.11.8", "appVersion": "v17.11.7", "status": "deployed" }],
         "conditions": [{ "type": "Ready", "status": "True", "reason": "InstallSucceeded", "observedGeneration": 1 }],
