@@ -2,20 +2,22 @@
 //! pods would fail while they stop. Databases and users' Secrets stay.
 
 use futures::future::try_join_all;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::core::{ApiResource, DynamicObject};
 use stanchion_api::GitlabInstance;
-use stanchion_api::gitlab::{GitlabInstanceStatus, Phase};
-use stanchion_kernel::apply::is_owned;
+use stanchion_api::gitlab::{FINALIZER, GitlabInstanceStatus, Phase};
+use stanchion_kernel::apply::{ObjectChange, Written, is_owned};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::EventRecord;
 use stanchion_kernel::external::ServedKind;
 use stanchion_kernel::text::shorten;
-use stanchion_kernel::{Problem, Reader, Report};
+use stanchion_kernel::{Cleanup, CleanupOutcome, Done, Inputs, Problem, Reader, Report, Writer};
 
+use super::GitlabController;
 use super::observe::{own_account, release, retained};
-use super::plan::{ObjectChange, make_account, remove_account};
+use super::plan::{make_account, remove_account};
 use super::prerequisites::Blocker;
 use crate::account;
 use crate::flux::{self, HELM_RELEASE, Progress, Release};
@@ -51,17 +53,74 @@ pub struct CleanupPlan {
     pub blocker: Option<Blocker>,
 }
 
-/// What to remove.
-pub fn target(instance: &GitlabInstance) -> CleanupTarget {
-    let status = instance.status.clone().unwrap_or_default();
-    CleanupTarget {
-        name: instance.name_any(),
-        secrets: status.secrets,
+/// Cleans up after `GitlabInstance` objects.
+pub struct GitlabCleanup;
+
+impl Cleanup for GitlabCleanup {
+    type Controller = GitlabController;
+    type Target = CleanupTarget;
+    type Observed = CleanupState;
+    type Plan = CleanupPlan;
+    type Applied = Written;
+
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+
+    fn target(instance: &GitlabInstance) -> CleanupTarget {
+        let status = instance.status.clone().unwrap_or_default();
+        CleanupTarget {
+            name: instance.name_any(),
+            secrets: status.secrets,
+        }
+    }
+
+    async fn observe(
+        _: &GitlabController,
+        read: &Reader,
+        cleanup: &CleanupTarget,
+    ) -> Result<CleanupState, Problem> {
+        observe(read, cleanup).await
+    }
+
+    fn plan(
+        cleanup: &CleanupTarget,
+        state: &CleanupState,
+        _: &mut Inputs<'_>,
+    ) -> Result<CleanupPlan, Problem> {
+        plan(cleanup, state)
+    }
+
+    async fn apply(
+        controller: &GitlabController,
+        write: &Writer,
+        _: &CleanupTarget,
+        _: &CleanupState,
+        plan: CleanupPlan,
+        written: &mut Written,
+    ) -> Result<Done, Problem> {
+        controller.cache.forget(&write.parent().uid);
+        write.apply_all(plan.changes, written).await?;
+        Ok(Blocker::done(plan.blocker.as_ref()))
+    }
+
+    /// What blocks the deletion of an instance; or what stays, reported while the instance still exists.
+    fn report(
+        instance: &GitlabInstance,
+        outcome: &CleanupOutcome<'_, Self>,
+        _: Timestamp,
+    ) -> Report<GitlabInstanceStatus> {
+        let mut report = Report::new(instance.status.clone().unwrap_or_default());
+        if let Some(problem) = outcome.problem {
+            report.status.phase = Some(Phase::Terminating);
+            report.status.message = Some(problem.message.clone());
+        } else if let Some(state) = outcome.observed {
+            report.events = left_behind(&outcome.target.name, state);
+        }
+        report
     }
 }
 
 /// Reads what is left of the instance.
-pub async fn observe(read: &Reader, cleanup: &CleanupTarget) -> Result<CleanupState, Problem> {
+async fn observe(read: &Reader, cleanup: &CleanupTarget) -> Result<CleanupState, Problem> {
     let release = match read.served(&HELM_RELEASE).await? {
         Some(kind) => release(read, &kind, &flux::name(&cleanup.name))
             .await?
@@ -91,7 +150,7 @@ pub async fn observe(read: &Reader, cleanup: &CleanupTarget) -> Result<CleanupSt
 }
 
 /// The next step of the cleanup.
-pub fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<CleanupPlan, Problem> {
+fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<CleanupPlan, Problem> {
     let instance = cleanup.name.as_str();
     if let Some((kind, release)) = &state.release {
         let mut plan = uninstall(&kind.resource, release);
@@ -109,30 +168,12 @@ pub fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<CleanupPlan
         let name = secret.metadata.name.as_ref();
         name.is_some_and(|name| ours.contains(name))
     });
-    let secrets = secrets.map(|secret| ObjectChange::RemoveSecret(Box::new(secret.metadata.clone())));
+    let secrets = secrets.map(|secret| ObjectChange::delete::<Secret>(&secret.metadata, &()));
     let account = remove_account(instance, &state.account);
     Ok(CleanupPlan {
         changes: secrets.chain(account).collect(),
         blocker: None,
     })
-}
-
-/// What blocks the deletion of an instance; or what stays, reported while the instance still exists.
-pub fn report(
-    instance: &GitlabInstance,
-    state: Option<&CleanupState>,
-    problem: Option<&Problem>,
-) -> Report<GitlabInstanceStatus> {
-    let mut status = instance.status.clone().unwrap_or_default();
-    if let Some(problem) = problem {
-        status.phase = Some(Phase::Terminating);
-        status.message = Some(problem.message.clone());
-    }
-    let mut report = Report::new(status);
-    if let (None, Some(state)) = (problem, state) {
-        report.events = left_behind(&instance.name_any(), state);
-    }
-    report
 }
 
 /// What stays, reported while the instance still exists.
@@ -169,7 +210,7 @@ fn uninstall(kind: &ApiResource, release: &DynamicObject) -> CleanupPlan {
         };
     }
     let (reason, words) = waits_for(&release_of);
-    let change = ObjectChange::Uninstall(kind.clone(), Box::new(release.clone()));
+    let change = ObjectChange::delete::<DynamicObject>(&release.metadata, kind);
     CleanupPlan {
         changes: if *terminating { Vec::new() } else { vec![change] },
         blocker: Some(Blocker::pending(reason, words)),

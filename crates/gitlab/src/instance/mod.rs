@@ -16,49 +16,18 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::RoleBinding;
-use stanchion_api::gitlab::{FINALIZER, GitlabInstanceStatus};
+use stanchion_api::gitlab::GitlabInstanceStatus;
 use stanchion_api::{GitlabInstance, GitlabProfile, GitlabVersionMap};
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::external::ExternalKind;
-use stanchion_kernel::problem::Cause;
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::watch::Watch;
-use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_kernel::{Done, Inputs, Outcome, Problem, Reader, Reconciler, Report, Writer};
 
 use crate::Setup;
 use crate::account;
 use crate::backends::kinds;
 use crate::flux;
-
-/// What to do for an object.
-pub enum Target {
-    /// An active instance.
-    Ensure(Box<target::Wanted>),
-    /// A suspended instance: nothing is changed.
-    Suspended,
-    /// A deleted instance.
-    Cleanup(cleanup::CleanupTarget),
-}
-
-/// What was observed for it.
-pub enum Observed {
-    /// Of an instance that is not being deleted.
-    Ensure(Box<observe::Observed>),
-    /// Nothing was read.
-    Suspended,
-    /// Of a deleted instance.
-    Cleanup(Box<cleanup::CleanupState>),
-}
-
-/// What is planned for it.
-pub enum Plan {
-    /// For an instance that is not being deleted.
-    Ensure(plan::Plan),
-    /// Nothing.
-    Suspended,
-    /// For a deleted instance.
-    Cleanup(cleanup::CleanupPlan),
-}
 
 /// Reconciles `GitlabInstance` objects.
 pub struct GitlabController {
@@ -89,13 +58,13 @@ static EXTERNAL_KINDS: [&ExternalKind; 7] = [
 
 impl Reconciler for GitlabController {
     type Object = GitlabInstance;
-    type Target = Target;
-    type Observed = Observed;
-    type Plan = Plan;
+    type Target = target::Wanted;
+    type Observed = observe::Observed;
+    type Plan = plan::Plan;
     type Applied = apply::Applied;
+    type Cleanup = cleanup::GitlabCleanup;
 
     const NAME: &'static str = "gitlab";
-    const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const CONDITIONS: &'static [&'static str] = report::CONDITIONS;
     const TRANSITION_EVENTS: &'static [TransitionEvent] = report::TRANSITION_EVENTS;
 
@@ -143,75 +112,39 @@ impl Reconciler for GitlabController {
         rules
     }
 
-    fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
-        if instance.spec.suspend {
-            return Ok(Target::Suspended);
-        }
-        Ok(Target::Ensure(Box::new(validate::validate(instance)?)))
+    fn is_suspended(instance: &GitlabInstance) -> bool {
+        instance.spec.suspend
     }
 
-    fn cleanup_target(instance: &GitlabInstance) -> Target {
-        Target::Cleanup(cleanup::target(instance))
+    fn validate(instance: &GitlabInstance) -> Result<target::Wanted, Problem> {
+        validate::validate(instance)
     }
 
-    /// An instance that was never applied has nothing to clean up.
-    fn needs_finalizer(target: &Target) -> bool {
-        !matches!(target, Target::Suspended)
+    async fn observe(&self, read: &Reader, wanted: &target::Wanted) -> Result<observe::Observed, Problem> {
+        observe::observe(&self.setup, &self.cache, read, wanted).await
     }
 
-    async fn observe(&self, read: &Reader, target: &Target) -> Result<Observed, Problem> {
-        match target {
-            Target::Ensure(wanted) => {
-                let observed = observe::observe(&self.setup, &self.cache, read, wanted).await?;
-                Ok(Observed::Ensure(Box::new(observed)))
-            }
-            Target::Cleanup(cleanup) => {
-                self.cache.forget(&read.parent().uid);
-                let state = cleanup::observe(read, cleanup).await?;
-                Ok(Observed::Cleanup(Box::new(state)))
-            }
-            Target::Suspended => Ok(Observed::Suspended),
-        }
-    }
-
-    fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
-        match (target, observed) {
-            (Target::Ensure(wanted), Observed::Ensure(observed)) => {
-                Ok(Plan::Ensure(plan::plan(wanted, observed, &mut rand::rng())?))
-            }
-            (Target::Cleanup(cleanup), Observed::Cleanup(state)) => {
-                Ok(Plan::Cleanup(cleanup::plan(cleanup, state)?))
-            }
-            _ => Ok(Plan::Suspended),
-        }
+    fn plan(
+        wanted: &target::Wanted,
+        observed: &observe::Observed,
+        inputs: &mut Inputs<'_>,
+    ) -> Result<plan::Plan, Problem> {
+        plan::plan(wanted, observed, inputs)
     }
 
     async fn apply(
         &self,
         write: &Writer,
-        target: &Target,
-        observed: &Observed,
-        plan: Plan,
+        wanted: &target::Wanted,
+        observed: &observe::Observed,
+        plan: plan::Plan,
         applied: &mut apply::Applied,
-    ) -> Result<(), Problem> {
+    ) -> Result<Done, Problem> {
         // The state after a failed apply is unknown.
         self.cache.forget(&write.parent().uid);
-        let blocker = match plan {
-            Plan::Ensure(plan) => {
-                applied.written.storage_resolved = plan.storage_resolved;
-                apply::apply(write, plan.changes, applied).await?;
-                if let (Target::Ensure(wanted), Observed::Ensure(observed)) = (target, observed) {
-                    self.cache.remember(wanted, &observed.current, applied);
-                }
-                plan.blocker
-            }
-            Plan::Cleanup(plan) => {
-                apply::apply(write, plan.changes, applied).await?;
-                plan.blocker
-            }
-            Plan::Suspended => None,
-        };
-        blocker.map_or(Ok(()), |blocker| Err(blocker.problem()))
+        let done = apply::apply(write, plan, applied).await?;
+        self.cache.remember(wanted, &observed.current, applied);
+        Ok(done)
     }
 
     fn report(
@@ -219,23 +152,10 @@ impl Reconciler for GitlabController {
         outcome: &Outcome<'_, Self>,
         now: Timestamp,
     ) -> Report<GitlabInstanceStatus> {
-        let problem = outcome.problem;
-        let observed = match (outcome.target, outcome.observed) {
-            (Some(Target::Suspended), _) => return report::report_suspended(instance, now),
-            (Some(Target::Cleanup(_)), Some(Observed::Cleanup(state))) => {
-                return cleanup::report(instance, Some(state), problem);
-            }
-            (Some(Target::Cleanup(_)), _) => return cleanup::report(instance, None, problem),
-            (Some(Target::Ensure(wanted)), Some(Observed::Ensure(observed))) => {
-                Some((wanted.as_ref(), observed.as_ref()))
-            }
-            _ => None,
-        };
-        let pass = report::Progressed {
-            observed,
-            applied: outcome.applied,
-            failure: problem.filter(|problem| !problem.is(Cause::Blocked)),
-        };
-        report::report(instance, &pass, now)
+        report::report(instance, outcome, now)
+    }
+
+    fn report_suspended(instance: &GitlabInstance, now: Timestamp) -> Report<GitlabInstanceStatus> {
+        report::report_suspended(instance, now)
     }
 }

@@ -1,13 +1,14 @@
 //! Plans the writes for an instance. Backends are created in parallel; the release waits for everything that it needs.
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::core::{ApiResource, DynamicObject};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::core::DynamicObject;
 use rand::CryptoRng;
 use serde_json::{Value, json};
-use stanchion_kernel::Problem;
-use stanchion_kernel::apply::{Intent, Takeover, decide, is_owned};
+use stanchion_kernel::apply::{Intent, ObjectChange, Takeover, decide, is_owned};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::external::ExternalKind;
+use stanchion_kernel::{Inputs, Problem};
 
 use super::observe::{Current, Observed, is_made_here};
 use super::prerequisites::{
@@ -33,34 +34,8 @@ pub struct Plan {
     pub storage_resolved: bool,
 }
 
-/// One write.
-pub enum ObjectChange {
-    /// A Secret.
-    Secret(Intent),
-    /// A `ConfigMap`.
-    ConfigMap(Intent),
-    /// An object of a third-party kind.
-    External(ApiResource, Intent),
-    /// The release; and a predecessor's object whose fields are adopted first.
-    Release(ApiResource, Intent, Option<Box<DynamicObject>>),
-    /// The `ServiceAccount` that Flux installs with.
-    Account(Intent),
-    /// The binding of the `ServiceAccount`.
-    Binding(Intent),
-    /// Adds this `ServiceAccount` to a release without one, and changes nothing else.
-    Restrict(ApiResource, Box<DynamicObject>, String),
-    /// Deletes the `ServiceAccount`.
-    RemoveAccount(Box<kube::core::ObjectMeta>),
-    /// Deletes the binding of the `ServiceAccount`.
-    RemoveBinding(Box<kube::core::ObjectMeta>),
-    /// Deletes the release.
-    Uninstall(ApiResource, Box<DynamicObject>),
-    /// Deletes a Secret.
-    RemoveSecret(Box<kube::core::ObjectMeta>),
-}
-
-/// Plans the writes. A password that is missing is made from `random`.
-pub fn plan(wanted: &Wanted, observed: &Observed, random: &mut dyn CryptoRng) -> Result<Plan, Problem> {
+/// Plans the writes.
+pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Result<Plan, Problem> {
     let Observed {
         current,
         prerequisites,
@@ -72,16 +47,16 @@ pub fn plan(wanted: &Wanted, observed: &Observed, random: &mut dyn CryptoRng) ->
     };
     let mut changes = planner.account()?;
     let mut storage_resolved = false;
-    if let Ok(inputs) = prerequisites.for_backends() {
-        changes.extend(planner.backends(&inputs, random)?);
+    if let Ok(ready) = prerequisites.for_backends() {
+        changes.extend(planner.backends(&ready, inputs.random)?);
         storage_resolved = prerequisites.storage.is_ok();
         if let Ok(Some(buckets)) = &prerequisites.storage {
             changes.extend(planner.storage(buckets)?);
         }
-        changes.extend(planner.record(inputs.upgrade)?);
+        changes.extend(planner.record(ready.upgrade)?);
     }
-    if let Ok(inputs) = prerequisites.for_release() {
-        changes.extend(planner.release(&inputs)?);
+    if let Ok(ready) = prerequisites.for_release() {
+        changes.extend(planner.release(&ready)?);
     }
     Ok(Plan {
         changes,
@@ -122,10 +97,10 @@ impl Planner<'_> {
             &current.flux.release,
         ) && is_owned(&release.metadata, &current.parent)
         {
-            changes.push(ObjectChange::Restrict(
-                kind.resource.clone(),
-                Box::new(release.clone()),
-                account.to_owned(),
+            changes.push(ObjectChange::merge::<DynamicObject>(
+                &release.metadata,
+                &kind.resource,
+                json!({ "serviceAccountName": account }),
             ));
         }
         Ok(changes)
@@ -176,7 +151,7 @@ impl Planner<'_> {
         let is_theirs = objects.iter().any(|(kind, _)| of(kind).is_somebody_elses());
         if !is_theirs && !current.secrets.contains_key(&redis::auth_name(name)) {
             let auth = of_instance(redis::auth(name, &redis::password(random)), parent);
-            changes.push(ObjectChange::Secret(Intent::to_keep(&auth, parent)?));
+            changes.push(ObjectChange::Apply(Intent::to_keep(&auth, parent)?));
         }
         for (kind, object) in objects {
             changes.extend(self.keep(kind, object)?);
@@ -205,7 +180,7 @@ impl Planner<'_> {
             };
             let intent = Intent::new(&secret, &current.parent)?;
             let intent = decide(intent, current.secrets.get(&name), &current.parent, takeover)?;
-            changes.extend(intent.map(ObjectChange::Secret));
+            changes.extend(intent.map(ObjectChange::Apply));
         }
         Ok(changes)
     }
@@ -226,23 +201,19 @@ impl Planner<'_> {
         let (wanted, flux, parent) = (self.wanted, &self.current.flux, &self.current.parent);
         let kinds = inputs.flux;
         let repository = flux::helm_repository(&wanted.name, inputs.repository, &kinds.repositories);
-        let repository = Intent::new(&repository, parent)?;
+        let repository = Intent::new(&repository, parent)?.served_as(&kinds.repositories.resource);
         let repository = decide(repository, flux.repository.as_ref(), parent, Takeover::Refuse)?;
         let release = flux::helm_release(&wanted.name, &self.chart(inputs), &kinds.releases);
-        let release = Intent::new(&release, parent)?;
+        let release = Intent::new(&release, parent)?.served_as(&kinds.releases.resource);
         let release = decide(release, flux.release.as_ref(), parent, Takeover::Adopt)?;
         let mut changes = Vec::new();
-        changes.extend(
-            repository.map(|intent| ObjectChange::External(kinds.repositories.resource.clone(), intent)),
-        );
+        changes.extend(repository.map(ObjectChange::Apply));
         let is_done = self.prerequisites.release.as_ref().is_some_and(Release::is_done);
         if release.is_none() && is_done {
             changes.extend(self.unused_secrets());
         }
-        changes.extend(release.map(|intent| {
-            let live = flux.release.clone().map(Box::new);
-            ObjectChange::Release(kinds.releases.resource.clone(), intent, live)
-        }));
+        let live = flux.release.as_ref().map(|release| &release.metadata);
+        changes.extend(release.map(|intent| ObjectChange::adopting(intent, live)));
         Ok(changes)
     }
 
@@ -285,7 +256,7 @@ impl Planner<'_> {
         let names = Derived::names(&wanted.name);
         let live = names.iter().filter_map(|name| current.secrets.get(name));
         live.filter(|secret| is_owned(&secret.metadata, &current.parent))
-            .map(|secret| ObjectChange::RemoveSecret(Box::new(secret.metadata.clone())))
+            .map(|secret| ObjectChange::delete::<Secret>(&secret.metadata, &()))
             .collect()
     }
 
@@ -304,8 +275,9 @@ impl Planner<'_> {
             return Ok(None);
         };
         let intent = Intent::to_keep(&of_instance(object.clone(), parent), parent)?;
+        let intent = intent.served_as(&served.resource);
         let intent = decide(intent, backend.object.as_ref(), parent, Takeover::Adopt)?;
-        Ok(intent.map(|intent| ObjectChange::External(served.resource.clone(), intent)))
+        Ok(intent.map(ObjectChange::Apply))
     }
 }
 
@@ -319,22 +291,19 @@ pub(super) fn make_account(
     let account = decide(account, found.account.as_ref(), parent, Takeover::Adopt)?;
     let binding = Intent::to_keep(&account::binding(instance, &parent.key.namespace), parent)?;
     let binding = decide(binding, found.binding.as_ref(), parent, Takeover::Adopt)?;
-    let changes = [
-        account.map(ObjectChange::Account),
-        binding.map(ObjectChange::Binding),
-    ];
-    Ok(changes.into_iter().flatten().collect())
+    let changes = [account, binding].into_iter().flatten();
+    Ok(changes.map(ObjectChange::Apply).collect())
 }
 
 /// The writes that delete an instance's `ServiceAccount`. Objects of somebody else stay.
 pub(super) fn remove_account(instance: &str, found: &account::Found) -> Vec<ObjectChange> {
-    let ours =
-        |meta: &kube::core::ObjectMeta| account::is_ours(meta, instance).then(|| Box::new(meta.clone()));
-    let binding = found.binding.as_ref().and_then(|it| ours(&it.metadata));
-    let account = found.account.as_ref().and_then(|it| ours(&it.metadata));
+    let binding = found.binding.as_ref().map(|binding| &binding.metadata);
+    let binding = binding.filter(|meta| account::is_ours(meta, instance));
+    let account = found.account.as_ref().map(|account| &account.metadata);
+    let account = account.filter(|meta| account::is_ours(meta, instance));
     let changes = [
-        binding.map(ObjectChange::RemoveBinding),
-        account.map(ObjectChange::RemoveAccount),
+        binding.map(|meta| ObjectChange::delete::<RoleBinding>(meta, &())),
+        account.map(|meta| ObjectChange::delete::<ServiceAccount>(meta, &())),
     ];
     changes.into_iter().flatten().collect()
 }
@@ -349,7 +318,7 @@ fn keep_map(
         Some(live) if !is_made_here(&live.metadata) => Takeover::Refuse,
         _ => Takeover::Adopt,
     };
-    Ok(decide(intent, live, parent, takeover)?.map(ObjectChange::ConfigMap))
+    Ok(decide(intent, live, parent, takeover)?.map(ObjectChange::Apply))
 }
 
 /// Adds the instance's name as a label, so that objects that outlive it name it.

@@ -7,22 +7,25 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::DynamicObject;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::{GitlabInstanceStatus, Phase};
-use stanchion_kernel::apply::Intent;
+use stanchion_kernel::apply::{Intent, ObjectChange};
 use stanchion_kernel::condition::find;
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::external::{ExternalKind, ServedKind};
+use stanchion_kernel::{Done, Inputs, Outcome};
 
-use super::EXTERNAL_KINDS;
 use super::apply::Applied;
 use super::observe::{Backend, Backends, Current, Database, Flux, Observed};
-use super::plan::{ObjectChange, Plan, plan};
-use super::prerequisites::Prerequisites;
-use super::report::{Progressed, report};
+use super::plan::{Plan, plan};
+use super::prerequisites::{Blocker, Prerequisites};
+use super::report::report;
 use super::target::Wanted;
 use super::validate::validate;
+use super::{EXTERNAL_KINDS, GitlabController};
 use crate::account;
 use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
 use crate::values::Checksums;
@@ -148,19 +151,29 @@ impl Case {
             prerequisites: Prerequisites::of(&wanted, &self.current),
             current: self.current,
         };
-        let plan = plan(&wanted, &observed, &mut rand::rng()).unwrap();
+        let mut inputs = Inputs {
+            now: Timestamp::UNIX_EPOCH,
+            random: &mut StdRng::seed_from_u64(1),
+        };
+        let plan = plan(&wanted, &observed, &mut inputs).unwrap();
         (plan, wanted, observed, self.instance)
     }
 
     /// The status after a reconcile that wrote nothing.
     fn status(self) -> GitlabInstanceStatus {
-        let (_, wanted, observed, instance) = self.plan();
-        let pass = Progressed {
-            observed: Some((&wanted, &observed)),
-            applied: &Applied::default(),
-            failure: None,
+        let (plan, wanted, observed, instance) = self.plan();
+        let problem = match Blocker::done(plan.blocker.as_ref()) {
+            Done::Blocked(problem) => Some(problem),
+            Done::Complete => None,
         };
-        report(&instance, &pass, Timestamp::UNIX_EPOCH).status
+        let outcome: Outcome<'_, GitlabController> = Outcome {
+            target: Some(&wanted),
+            observed: Some(&observed),
+            applied: &Applied::default(),
+            problem: problem.as_ref(),
+            blocked: problem.is_some(),
+        };
+        report(&instance, &outcome, Timestamp::UNIX_EPOCH).status
     }
 
     /// The state after the whole plan was written.
@@ -170,31 +183,21 @@ impl Case {
             mut current,
         } = self.clone();
         for change in self.plan().0.changes {
-            match change {
-                ObjectChange::Secret(intent) => {
-                    let made: Secret = live(&intent);
-                    current.secrets.insert(intent.name().to_owned(), made);
+            let (ObjectChange::Apply(intent) | ObjectChange::AdoptFields(intent, _)) = change else {
+                continue;
+            };
+            match intent.kind() {
+                "Secret" => drop(current.secrets.insert(intent.name().to_owned(), live(&intent))),
+                "ConfigMap" => current.init = Some(live::<ConfigMap>(&intent)),
+                "ServiceAccount" => current.account.account = Some(live(&intent)),
+                "RoleBinding" => current.account.binding = Some(live(&intent)),
+                "HelmRepository" => current.flux.repository = Some(live(&intent)),
+                "HelmRelease" => current.flux.release = Some(live(&intent)),
+                kind => {
+                    let mut backends = current.backends.objects.iter_mut();
+                    let (_, backend) = backends.find(|(known, _)| known.kind == kind).unwrap();
+                    backend.object = Some(live(&intent));
                 }
-                ObjectChange::ConfigMap(intent) => current.init = Some(live::<ConfigMap>(&intent)),
-                ObjectChange::External(kind, intent) if kind.kind == "HelmRepository" => {
-                    current.flux.repository = Some(live(&intent));
-                }
-                ObjectChange::External(kind, intent) => {
-                    let backend = current
-                        .backends
-                        .objects
-                        .iter_mut()
-                        .find(|(known, _)| known.kind == kind.kind);
-                    backend.unwrap().1.object = Some(live(&intent));
-                }
-                ObjectChange::Release(_, intent, _) => current.flux.release = Some(live(&intent)),
-                ObjectChange::Account(intent) => current.account.account = Some(live(&intent)),
-                ObjectChange::Binding(intent) => current.account.binding = Some(live(&intent)),
-                ObjectChange::Restrict(..)
-                | ObjectChange::RemoveAccount(_)
-                | ObjectChange::RemoveBinding(_)
-                | ObjectChange::Uninstall(..)
-                | ObjectChange::RemoveSecret(_) => {}
             }
         }
         Self { instance, current }
@@ -211,29 +214,12 @@ fn live<K: serde::de::DeserializeOwned>(intent: &Intent) -> K {
 
 fn names(plan: &Plan) -> Vec<String> {
     let name = |change: &ObjectChange| match change {
-        ObjectChange::Secret(intent)
-        | ObjectChange::ConfigMap(intent)
-        | ObjectChange::Account(intent)
-        | ObjectChange::Binding(intent)
-        | ObjectChange::External(_, intent)
-        | ObjectChange::Release(_, intent, _) => {
+        ObjectChange::Apply(intent) | ObjectChange::AdoptFields(intent, _) => {
             let owned = intent.body().pointer("/metadata/ownerReferences").is_some();
-            format!(
-                "{} {}{}",
-                intent.kind(),
-                intent.name(),
-                if owned { "" } else { ", to keep" }
-            )
+            let kept = if owned { "" } else { ", to keep" };
+            format!("{} {}{kept}", intent.kind(), intent.name())
         }
-        ObjectChange::Uninstall(_, release) => {
-            format!("uninstall {}", release.metadata.name.as_deref().unwrap())
-        }
-        ObjectChange::Restrict(_, _, account) => format!("restrict to {account}"),
-        ObjectChange::RemoveSecret(meta)
-        | ObjectChange::RemoveAccount(meta)
-        | ObjectChange::RemoveBinding(meta) => {
-            format!("remove {}", meta.name.as_deref().unwrap())
-        }
+        other => format!("{other:?}"),
     };
     plan.changes.iter().map(name).collect()
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::gitlab::{ChartRepository, ElasticsearchAddress, GitlabProfileSpec, Phase};
 use stanchion_kernel::external::ExternalKind;
-use stanchion_kernel::problem::{Cause, Retry};
-use stanchion_kernel::{Class, Problem};
+use stanchion_kernel::problem::Retry;
+use stanchion_kernel::{Class, Done, Problem};
 
 pub use release::{Account, FluxKinds};
 pub use upgrade::{Held, UpgradePlan, Wait};
@@ -85,9 +85,13 @@ impl Blocker {
         }
     }
 
-    /// The obstacle as the error of a reconcile step.
-    pub fn problem(&self) -> Problem {
-        let problem = Problem::new(self.class, self.reason, self.message.clone()).with_cause(Cause::Blocked);
+    /// The end of a step that did everything, but for what is blocked.
+    pub fn done(blocker: Option<&Self>) -> Done {
+        blocker.map_or(Done::Complete, |blocker| Done::Blocked(blocker.problem()))
+    }
+
+    fn problem(&self) -> Problem {
+        let problem = Problem::new(self.class, self.reason, self.message.clone());
         match self.requeue_after {
             Some(requeue_after) => problem.with_retry(Retry::After(requeue_after)),
             None => problem,

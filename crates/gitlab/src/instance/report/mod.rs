@@ -11,9 +11,9 @@ use stanchion_kernel::apply::is_owned;
 use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::events::{EventRecord, Severity, TransitionEvent};
 use stanchion_kernel::text::shorten;
-use stanchion_kernel::{Class, Problem, Report};
+use stanchion_kernel::{Class, Outcome, Problem, Report};
 
-use super::apply::Applied;
+use super::GitlabController;
 use super::observe::{Current, Observed};
 use super::prerequisites::{Blocker, Prerequisites};
 use super::target::Wanted;
@@ -41,26 +41,18 @@ pub const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
     action: "Reconcile",
 }];
 
-/// The progress of a pass.
-pub struct Progressed<'a> {
-    /// After `observe`.
-    pub observed: Option<(&'a Wanted, &'a Observed)>,
-    /// What was written.
-    pub applied: &'a Applied,
-    /// The problem that ended the pass before everything planned was done.
-    pub failure: Option<&'a Problem>,
-}
+type InstanceOutcome<'a> = Outcome<'a, GitlabController>;
 
 /// The status after a pass.
 pub fn report(
     instance: &GitlabInstance,
-    pass: &Progressed<'_>,
+    outcome: &InstanceOutcome<'_>,
     now: Timestamp,
 ) -> Report<GitlabInstanceStatus> {
     let status = instance.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&status.conditions, instance.metadata.generation, now);
-    let mut report = match (pass.observed, pass.failure) {
-        (Some((wanted, observed)), _) => present(status, &mut conditions, wanted, observed, pass, now),
+    let mut report = match (outcome.target.zip(outcome.observed), outcome.problem) {
+        (Some((wanted, observed)), _) => present(status, &mut conditions, wanted, observed, outcome, now),
         (None, Some(problem)) => unseen(instance, status, &mut conditions, problem),
         (None, None) => Report::new(status),
     };
@@ -118,17 +110,16 @@ fn present(
     said: &mut Conditions,
     wanted: &Wanted,
     observed: &Observed,
-    pass: &Progressed<'_>,
+    outcome: &InstanceOutcome<'_>,
     now: Timestamp,
 ) -> Report<GitlabInstanceStatus> {
     let Observed {
         current,
         prerequisites,
     } = observed;
-    let release = pass
+    let release = outcome
         .applied
-        .release
-        .as_ref()
+        .release()
         .map(Release::of)
         .or(prerequisites.release.clone())
         .map(|release| release.judged(now));
@@ -136,7 +127,8 @@ fn present(
     conditions::backends(said, wanted, prerequisites);
     conditions::released(said, release.as_ref());
     let is_up = release.as_ref().is_some_and(|release| release.running.is_some());
-    let (phase, ready) = match (pass.failure, prerequisites.unmet(), &release) {
+    let failure = outcome.problem.filter(|_| !outcome.blocked);
+    let (phase, ready) = match (failure, prerequisites.unmet(), &release) {
         (Some(problem), _, _) => {
             let phase = if problem.reaction().failed {
                 Phase::Failed
