@@ -17,7 +17,7 @@ use crate::connection_config::ConnectionConfig;
 use crate::error::{Error, FailedStatement, Kind, Secrets};
 use crate::fence;
 use crate::lock::AdvisoryKey;
-use crate::session::{Answer, Lost, Session};
+use crate::session::{Answer, Lost, ReadSession, Session};
 use crate::sqlstate::Doing;
 use crate::statement::Statement;
 
@@ -63,19 +63,9 @@ impl Session {
         }
     }
 
-    /// The same beginning without the lock, which another session holds for too long.
-    pub(crate) fn disregard(&self, begin: &Begin) -> Begin {
-        tracing::info!(
-            server = %self.target(),
-            database = self.target().database(),
-            "another session holds the advisory lock; continuing without it"
-        );
-        Begin { lock: None, ..*begin }
-    }
-
     async fn apply_once(&mut self, begin: &Begin, statements: &[Statement]) -> Result<Vec<u64>, Error> {
         let secret = statements.iter().any(Statement::is_secret);
-        let prologue = begin.prologue(self.timeouts(), secret);
+        let prologue = self.prologue(begin, secret);
         if !secret {
             return self.finish(&prologue, statements, true).await;
         }
@@ -86,6 +76,23 @@ impl Session {
             return Err(error);
         }
         self.finish(&Prologue::default(), statements, true).await
+    }
+}
+
+impl ReadSession {
+    /// The statements of this beginning.
+    pub(crate) fn prologue(&self, begin: &Begin, guards: bool) -> Prologue {
+        begin.prologue(self.timeouts(), self.reads_by_default(), guards)
+    }
+
+    /// The same beginning without the lock, which another session holds for too long.
+    pub(crate) fn disregard(&self, begin: &Begin) -> Begin {
+        tracing::info!(
+            server = %self.target(),
+            database = self.target().database(),
+            "another session holds the advisory lock; continuing without it"
+        );
+        Begin { lock: None, ..*begin }
     }
 
     /// Sends the rest of a transaction in one message; rolls it back on failure.

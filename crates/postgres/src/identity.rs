@@ -11,7 +11,7 @@
 use std::fmt;
 
 use crate::connection_config::ConnectionConfig;
-use crate::session::{Lost, Session};
+use crate::session::{Lost, ReadSession};
 
 /// The identity of a database, equal for every address of it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,13 +22,18 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Columns: system identifier, database oid, database name, server version.
+    /// Columns: system identifier, database oid, database name, server version, and whether the session's transactions
+    /// only read by default: from now on they do, unless the server allows nothing else.
     pub(crate) const QUERY: &'static str = "SELECT (SELECT system_identifier FROM pg_catalog.pg_control_system()), oid, datname, \
-         pg_catalog.current_setting('server_version_num') \
+         pg_catalog.current_setting('server_version_num'), \
+         CASE pg_catalog.current_setting('transaction_read_only') WHEN 'off' THEN \
+         pg_catalog.set_config('default_transaction_read_only', 'on', false) ELSE 'off' END \
          FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()";
 
     /// The query for roles that may not call `pg_control_system()`.
-    pub(crate) const QUERY_WITHOUT_SYSTEM: &'static str = "SELECT NULL, oid, datname, pg_catalog.current_setting('server_version_num') \
+    pub(crate) const QUERY_WITHOUT_SYSTEM: &'static str = "SELECT NULL, oid, datname, pg_catalog.current_setting('server_version_num'), \
+         CASE pg_catalog.current_setting('transaction_read_only') WHEN 'off' THEN \
+         pg_catalog.set_config('default_transaction_read_only', 'on', false) ELSE 'off' END \
          FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()";
 
     /// Before the server was queried.
@@ -104,7 +109,7 @@ pub struct Place {
 
 impl Place {
     /// The place of a session.
-    pub fn of(session: &Session) -> Self {
+    pub fn of(session: &ReadSession) -> Self {
         Self {
             peer: session.peer(),
             identity: session.identity().clone(),

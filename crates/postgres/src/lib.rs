@@ -8,7 +8,7 @@
 //! | [`scram`] | password verifiers, so that no cleartext password is sent |
 //! | [`sqlstate`], [`error`] | errors and their classification |
 //! | [`target`], [`tls`], [`network`], [`dialer`] | server, credentials, TLS, allowed addresses and sockets |
-//! | [`session`] | one connection with all its limits |
+//! | [`session`] | one connection with all its limits, and its part that can only read |
 //! | [`read`], [`batch`], [`transaction`] | many queries, or many statements, in one round trip |
 //! | [`identity`], [`server`] | the identity of a database, and our privileges there |
 //! | [`handover`] | what happens to the objects of a role that is dropped |
@@ -48,14 +48,14 @@ pub use identity::{Identity, Place};
 pub use lock::{AdvisoryKey, Locks};
 pub use network::AllowedNetworks;
 pub use observe::{StatementObserver, Statements};
-pub use pool::{Listener, PoolSettings, Pooled, Pools};
+pub use pool::{Listener, PoolSettings, Pooled, Pools, ReadPooled};
 pub use read::Query;
 pub use server::{Level, Powers, Server};
-pub use session::{Answered, Budget, Limits, Security, Session, Terms, Timeouts};
+pub use session::{Answered, Budget, Limits, ReadSession, Security, Session, Terms, Timeouts};
 pub use sqlstate::{Class, Doing};
 pub use statement::Statement;
 pub use tls::TlsMode;
-pub use transaction::Transaction;
+pub use transaction::{ReadTransaction, Transaction};
 
 /// The driver's row and value types, so that callers need not depend on the driver itself.
 pub use tokio_postgres::{Error as RowError, Row, types};

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use losses::Listener;
-pub use pooled::Pooled;
+pub use pooled::{Pooled, ReadPooled};
 
 use crate::connection_config::{ConnectionConfig, Fingerprint};
 use crate::dialer::Dialer;
@@ -139,6 +139,11 @@ impl Pools {
             futures::future::join_all(others.iter().map(|other| other.close_idle())).await;
         }
         Ok(pooled)
+    }
+
+    /// The same, only to read: the server refuses a write.
+    pub async fn read_only(&self, target: &ConnectionConfig) -> Result<ReadPooled, Error> {
+        Ok(self.get(target).await?.into())
     }
 
     /// Our turn at the target's database, and a connection to it. Waiting for the turn occupies no connection.

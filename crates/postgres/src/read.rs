@@ -12,7 +12,7 @@ use tokio_postgres::{Row, RowStream};
 
 use crate::batch::{Begin, Isolation, Prologue};
 use crate::error::{Error, FailedStatement, Kind, Secrets};
-use crate::session::{Answer, Session};
+use crate::session::{Answer, ReadSession};
 use crate::sqlstate::Doing;
 use crate::statement::Statement;
 
@@ -62,12 +62,14 @@ impl From<Statement> for Query {
     }
 }
 
-impl Session {
-    /// One query, in its own transaction.
+impl ReadSession {
+    /// One query, in its own transaction, which only reads.
     pub async fn query(&self, query: &Query) -> Result<Vec<Row>, Error> {
-        let mut results = self
-            .pipeline(&Prologue::default(), std::slice::from_ref(query), None)
-            .await?;
+        let query = std::slice::from_ref(query);
+        let mut results = match self.reads_by_default() {
+            true => self.pipeline(&Prologue::default(), query, None).await?,
+            false => self.snapshot(query).await?,
+        };
         Ok(results.pop().unwrap_or_default())
     }
 
@@ -85,7 +87,7 @@ impl Session {
             read_only: true,
             ..Begin::default()
         };
-        let prologue = begin.prologue(self.timeouts(), false);
+        let prologue = self.prologue(&begin, false);
         self.stream(&prologue, queries, Some("COMMIT"), sink).await
     }
 
@@ -176,7 +178,7 @@ impl Session {
             .values
             .iter()
             .map(|(value, of_type)| (&**value as &(dyn ToSql + Sync), of_type.clone()));
-        self.client()
+        self.driver()
             .query_typed_raw(query.statement.expose_sql(), values)
             .await
     }

@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 
 use crate::error::{Error, Kind};
 use crate::read::Query;
-use crate::session::Session;
+use crate::session::ReadSession;
 use crate::sqlstate::Doing;
 
 /// The administrator roles of managed services, instead of a superuser.
@@ -180,7 +180,7 @@ impl SelfGrant {
     }
 }
 
-impl Session {
+impl ReadSession {
     /// The properties of the server, and our privileges on it and on these roles, in one round trip.
     pub async fn inspect(&self, roles: &[&str]) -> Result<(Server, BTreeMap<String, Powers>), Error> {
         let roles = roles.iter().map(ToString::to_string).collect();

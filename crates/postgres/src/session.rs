@@ -1,7 +1,7 @@
 //! One connection, with a limit for everything that could take forever.
 //!
 //! A session that is dropped during a statement cancels it on the server; one whose request was abandoned (a deadline
-//! cancelled its future) reports so through [`Session::is_reusable`] and is not used again.
+//! cancelled its future) reports so through [`ReadSession::is_reusable`] and is not used again.
 
 mod channel;
 mod connect;
@@ -9,6 +9,8 @@ mod inspect;
 mod limits;
 mod wire;
 
+use std::fmt;
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -37,6 +39,9 @@ pub(crate) use wire::{Answer, Lost};
 
 /// How long the server may take to stop a cancelled statement.
 const CANCEL_GRACE: Duration = Duration::from_secs(5);
+/// Gives the default up, and restores it; see [`ReadSession`].
+const DEFAULT_OF_SERVER: &str = "RESET default_transaction_read_only";
+const READ_BY_DEFAULT: &str = "SET default_transaction_read_only = on";
 
 /// The timeouts of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,13 +77,16 @@ pub struct Security {
     pub verified: bool,
 }
 
-/// The memory budget of a kept answer; see [`Session::keep_answer`].
+/// The memory budget of a kept answer; see [`ReadSession::keep_answer`].
 #[must_use]
 #[derive(Debug, Default)]
 pub struct Answered(#[allow(dead_code, reason = "it is kept, and not looked at")] Option<limits::Portion>);
 
-/// A connection to one database.
-pub struct Session {
+/// A connection to one database, of which only the reading part is visible.
+///
+/// The server refuses every write of it: each of its queries runs in a read-only transaction. `pg_terminate_backend` and
+/// the like are no writes for PostgreSQL, and therefore are not refused.
+pub struct ReadSession {
     client: Client,
     target: ConnectionConfig,
     tls: Tls,
@@ -90,6 +98,9 @@ pub struct Session {
     observer: Arc<dyn StatementObserver>,
     identity: Identity,
     version: u32,
+    /// Whether a transaction of this session only reads, unless its BEGIN says otherwise. Not on a server that only reads
+    /// itself: there nothing is set, so that it is the server who decides, also after a failover.
+    reads_by_default: bool,
     /// Number of requests whose answer was not read completely. Not zero after a request was abandoned.
     unanswered: AtomicUsize,
     /// How the connection ended, once it has: whether it broke.
@@ -98,7 +109,24 @@ pub struct Session {
     driver: Option<JoinHandle<()>>,
 }
 
-impl Session {
+/// A connection to one database.
+pub struct Session(ReadSession);
+
+impl Deref for Session {
+    type Target = ReadSession;
+
+    fn deref(&self) -> &ReadSession {
+        &self.0
+    }
+}
+
+impl DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut ReadSession {
+        &mut self.0
+    }
+}
+
+impl ReadSession {
     /// The target that this session is connected to.
     pub fn target(&self) -> &ConnectionConfig {
         &self.target
@@ -134,9 +162,12 @@ impl Session {
         &self.timeouts
     }
 
-    /// The driver's client, for what this crate does not offer. Use [`Session::error`] for its errors.
-    pub fn client(&self) -> &Client {
+    pub(crate) fn driver(&self) -> &Client {
         &self.client
+    }
+
+    pub(crate) fn reads_by_default(&self) -> bool {
+        self.reads_by_default
     }
 
     /// Converts an error of the driver.
@@ -191,26 +222,7 @@ impl Session {
         self.unanswered.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Runs one statement outside of a transaction, for statements that are not allowed in one (CREATE DATABASE). A
-    /// statement with a secret runs in a transaction in any case: only there can it be kept out of the server's log.
-    pub async fn execute(&mut self, statement: &Statement) -> Result<u64, Error> {
-        if statement.is_secret() {
-            let applied = self.apply(&Batch::new(vec![statement.clone()])).await?;
-            return Ok(applied.first().copied().unwrap_or_default());
-        }
-        crate::fence::check(&self.target)?;
-        tracing::debug!(server = %self.target, database = self.target.database(), %statement, "execute");
-        let answer = self.send(&[statement.expose_sql()], 1).await;
-        match answer.lost {
-            None => Ok(answer.affected.first().copied().unwrap_or_default()),
-            Some(lost) => {
-                Err(lost.into_error(statement.what(), &self.target, &crate::error::Secrets::default()))
-            }
-        }
-    }
-
-    /// Closes the connection and waits until it is closed, so that the server has room for another.
-    pub async fn close(mut self) {
+    async fn close(mut self) {
         let driver = self.driver.take();
         let abandoned = self.abandon();
         drop(self);
@@ -234,7 +246,44 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Session {
+    /// The driver's client, for what this crate does not offer. Use [`ReadSession::error`] for its errors.
+    pub fn client(&self) -> &Client {
+        self.driver()
+    }
+
+    /// Runs one statement outside of a transaction, for statements that are not allowed in one (CREATE DATABASE). A
+    /// statement with a secret runs in a transaction in any case: only there can it be kept out of the server's log.
+    pub async fn execute(&mut self, statement: &Statement) -> Result<u64, Error> {
+        if statement.is_secret() {
+            let applied = self.apply(&Batch::new(vec![statement.clone()])).await?;
+            return Ok(applied.first().copied().unwrap_or_default());
+        }
+        crate::fence::check(self.target())?;
+        tracing::debug!(server = %self.target(), database = self.target().database(), %statement, "execute");
+        let sql = statement.expose_sql();
+        // Only BEGIN can say that a transaction writes, and this statement has none. So the default gives way for it, in
+        // the same round trip.
+        let (messages, at): (&[&str], usize) = match self.reads_by_default {
+            true => (&[DEFAULT_OF_SERVER, sql, READ_BY_DEFAULT], 1),
+            false => (&[sql], 0),
+        };
+        let answer = self.send(messages, messages.len()).await;
+        match answer.lost {
+            None => Ok(answer.affected.get(at).copied().unwrap_or_default()),
+            Some(lost) => {
+                Err(lost.into_error(statement.what(), self.target(), &crate::error::Secrets::default()))
+            }
+        }
+    }
+
+    /// Closes the connection and waits until it is closed, so that the server has room for another.
+    pub async fn close(self) {
+        self.0.close().await;
+    }
+}
+
+impl Drop for ReadSession {
     fn drop(&mut self) {
         let Some(mut driver) = self.driver.take() else {
             return;
@@ -260,8 +309,14 @@ impl Drop for Session {
     }
 }
 
-impl std::fmt::Debug for Session {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for ReadSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Session({}/{})", self.target, self.target.database())
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }

@@ -2,22 +2,76 @@
 //!
 //! Beginning, taking the lock and the first reads are one round trip; the statements and COMMIT are the second.
 
+use std::ops::Deref;
+
 use futures::FutureExt as _;
 use tokio_postgres::Row;
 
-use crate::batch::{Begin, GUARDS, Prologue};
+use crate::batch::{Begin, GUARDS, Isolation, Prologue};
 use crate::error::{Error, Kind, Secrets};
 use crate::read::{Query, Sink, collect};
-use crate::session::Session;
+use crate::session::{ReadSession, Session};
 use crate::sqlstate::Doing;
 use crate::statement::Statement;
 
+/// The reading part of an open transaction, or a transaction that only reads. Dropping it rolls it back.
+pub struct ReadTransaction<'s> {
+    session: &'s mut ReadSession,
+    open: bool,
+}
+
 /// An open transaction. Dropping it rolls it back.
 pub struct Transaction<'s> {
-    session: &'s mut Session,
+    reads: ReadTransaction<'s>,
     /// Secrets can be sent: the server does not log them.
     guarded: bool,
-    open: bool,
+}
+
+impl ReadSession {
+    /// Begins a transaction that only reads, in one snapshot, for reads that depend on earlier ones; passes each row of
+    /// the first reads to `sink`. On an error, rows may be missing.
+    pub async fn begin_reading(
+        &mut self,
+        queries: &[Query],
+        sink: &mut Sink<'_>,
+    ) -> Result<ReadTransaction<'_>, Error> {
+        let begin = Begin {
+            isolation: Isolation::RepeatableRead,
+            read_only: true,
+            ..Begin::default()
+        };
+        self.open(&begin, queries, sink).await
+    }
+
+    async fn open(
+        &mut self,
+        begin: &Begin,
+        queries: &[Query],
+        sink: &mut Sink<'_>,
+    ) -> Result<ReadTransaction<'_>, Error> {
+        let prologue = self.prologue(begin, false);
+        let mut answer = self.stream(&prologue, queries, None, sink).await;
+        if begin.lock.is_some()
+            && answer
+                .as_ref()
+                .is_err_and(|error| error.kind() == Kind::Contended)
+        {
+            self.roll_back().await;
+            let prologue = self.prologue(&self.disregard(begin), false);
+            // Without the lock no query ran, so the sink gets no row twice.
+            answer = self.stream(&prologue, queries, None, sink).await;
+        }
+        match answer {
+            Ok(()) => Ok(ReadTransaction {
+                session: self,
+                open: true,
+            }),
+            Err(error) => {
+                self.roll_back().await;
+                Err(error)
+            }
+        }
+    }
 }
 
 impl Session {
@@ -41,35 +95,16 @@ impl Session {
         queries: &[Query],
         sink: &mut Sink<'_>,
     ) -> Result<Transaction<'_>, Error> {
-        let prologue = begin.prologue(self.timeouts(), false);
-        let mut answer = self.stream(&prologue, queries, None, sink).await;
-        if begin.lock.is_some()
-            && answer
-                .as_ref()
-                .is_err_and(|error| error.kind() == Kind::Contended)
-        {
-            self.roll_back().await;
-            let prologue = self.disregard(begin).prologue(self.timeouts(), false);
-            // Without the lock no query ran, so the sink gets no row twice.
-            answer = self.stream(&prologue, queries, None, sink).await;
-        }
-        match answer {
-            Ok(()) => Ok(Transaction {
-                session: self,
-                guarded: begin.guarded,
-                open: true,
-            }),
-            Err(error) => {
-                self.roll_back().await;
-                Err(error)
-            }
-        }
+        Ok(Transaction {
+            reads: self.open(begin, queries, sink).await?,
+            guarded: begin.guarded,
+        })
     }
 }
 
-impl Transaction<'_> {
+impl ReadTransaction<'_> {
     /// The session of the transaction.
-    pub fn session(&self) -> &Session {
+    pub fn session(&self) -> &ReadSession {
         self.session
     }
 
@@ -78,11 +113,27 @@ impl Transaction<'_> {
         self.session.pipeline(&Prologue::default(), queries, None).await
     }
 
+    /// Rolls the transaction back.
+    pub async fn roll_back(mut self) {
+        self.open = false;
+        self.session.roll_back().await;
+    }
+}
+
+impl<'s> Deref for Transaction<'s> {
+    type Target = ReadTransaction<'s>;
+
+    fn deref(&self) -> &ReadTransaction<'s> {
+        &self.reads
+    }
+}
+
+impl Transaction<'_> {
     /// Runs the statements and continues. A failure ends the transaction.
     pub async fn apply(&mut self, statements: &[Statement]) -> Result<Vec<u64>, Error> {
         self.guard(statements).await?;
         let applied = self.session.finish(&Prologue::default(), statements, false).await;
-        self.open = applied.is_ok();
+        self.reads.open = applied.is_ok();
         applied
     }
 
@@ -100,7 +151,7 @@ impl Transaction<'_> {
         let (applied, rows) = futures::join!(applied, read);
         if applied.is_err() {
             // While the read was pending, nothing else could be sent to the session, not even ROLLBACK.
-            self.open = false;
+            self.reads.open = false;
             self.session.roll_back().await;
         }
         applied?;
@@ -110,14 +161,13 @@ impl Transaction<'_> {
     /// Runs the statements and commits.
     pub async fn commit(mut self, statements: &[Statement]) -> Result<Vec<u64>, Error> {
         self.guard(statements).await?;
-        self.open = false;
+        self.reads.open = false;
         self.session.finish(&Prologue::default(), statements, true).await
     }
 
     /// Rolls the transaction back.
-    pub async fn roll_back(mut self) {
-        self.open = false;
-        self.session.roll_back().await;
+    pub async fn roll_back(self) {
+        self.reads.roll_back().await;
     }
 
     /// Before the first secret: see [`crate::batch`].
@@ -134,13 +184,13 @@ impl Transaction<'_> {
     }
 }
 
-impl Drop for Transaction<'_> {
+impl Drop for ReadTransaction<'_> {
     fn drop(&mut self) {
         // The message is sent once the future has been polled; its answer is ignored.
         if self.open
             && self
                 .session
-                .client()
+                .driver()
                 .batch_execute("ROLLBACK")
                 .now_or_never()
                 .is_some()

@@ -1,8 +1,5 @@
 //! Plans and reports of single cases, without a cluster.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -14,21 +11,18 @@ use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::{GitlabInstanceStatus, Phase};
 use stanchion_kernel::apply::{Intent, ObjectChange};
 use stanchion_kernel::condition::find;
-use stanchion_kernel::context::Parent;
 use stanchion_kernel::external::{ExternalKind, ServedKind};
 use stanchion_kernel::{Done, Inputs, Outcome};
 
 use super::apply::Applied;
-use super::observe::{Backend, Backends, Current, Database, Flux, Observed};
+use super::observe::{Backend, Current, Observed};
 use super::plan::{Plan, plan};
 use super::prerequisites::{Blocker, Prerequisites};
 use super::report::report;
 use super::target::Wanted;
 use super::validate::validate;
 use super::{EXTERNAL_KINDS, GitlabController};
-use crate::account;
 use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
-use crate::values::Checksums;
 
 fn served(kind: &'static ExternalKind) -> ServedKind {
     ServedKind {
@@ -47,32 +41,6 @@ fn secret(name: &str, values: &[(&str, &str)]) -> (String, Secret) {
     };
     secret.metadata.name = Some(name.to_owned());
     (name.to_owned(), secret)
-}
-
-/// A cluster with this instance and nothing else.
-pub(super) fn current_of(instance: &GitlabInstance) -> Current {
-    Current {
-        parent: Parent::of(instance),
-        map: None,
-        profile: None,
-        tenants: Arc::default(),
-        account: account::Found::default(),
-        given_account: false,
-        secrets: BTreeMap::new(),
-        checksums: Checksums::default(),
-        storage_resolved: false,
-        init: None,
-        record: None,
-        backends: Backends::default(),
-        flux: Flux {
-            repository_kind: None,
-            release_kind: None,
-            repository: None,
-            release: None,
-        },
-        helm: None,
-        database: Database::NotAsked,
-    }
 }
 
 /// An instance on provided backends, with everything that it needs.
@@ -136,7 +104,7 @@ impl Case {
                 secret("s3", &buckets),
             ]
             .into(),
-            ..current_of(&instance)
+            ..Current::alone(&instance)
         };
         current.backends.objects = objects.collect();
         current.flux.repository_kind = Some(served(&HELM_REPOSITORY));

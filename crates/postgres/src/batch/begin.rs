@@ -90,13 +90,16 @@ impl Begin {
         prologue
     }
 
-    pub(crate) fn prologue(&self, timeouts: &Timeouts, guards: bool) -> Prologue {
+    /// The statements, for a session whose transactions only read by default, or whose server decides that.
+    pub(crate) fn prologue(&self, timeouts: &Timeouts, reads_by_default: bool, guards: bool) -> Prologue {
         let mut prologue = Prologue::default();
-        let begin = match (self.isolation, self.read_only) {
-            (Isolation::ReadCommitted, false) => "BEGIN ISOLATION LEVEL READ COMMITTED",
-            (Isolation::ReadCommitted, true) => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
-            (Isolation::RepeatableRead, false) => "BEGIN ISOLATION LEVEL REPEATABLE READ",
-            (Isolation::RepeatableRead, true) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        let begin = match (self.isolation, self.read_only, reads_by_default) {
+            (Isolation::ReadCommitted, false, false) => "BEGIN ISOLATION LEVEL READ COMMITTED",
+            (Isolation::ReadCommitted, false, true) => "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE",
+            (Isolation::ReadCommitted, true, _) => "BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY",
+            (Isolation::RepeatableRead, false, false) => "BEGIN ISOLATION LEVEL REPEATABLE READ",
+            (Isolation::RepeatableRead, false, true) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE",
+            (Isolation::RepeatableRead, true, _) => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
         };
         let wait = self.lock_wait.unwrap_or(MOMENT).min(MOMENT);
         match (self.lock, self.isolation) {
@@ -136,7 +139,7 @@ mod tests {
             lock: Some(key),
             ..Begin::default()
         };
-        let prologue = begin.prologue(&Timeouts::default(), false);
+        let prologue = begin.prologue(&Timeouts::default(), true, false);
         let lines: Vec<_> = prologue.lines().collect();
         let position = |word: &str| lines.iter().position(|line| line.contains(word)).unwrap();
         assert!(position("pg_advisory_lock") < position("REPEATABLE READ"));
@@ -150,7 +153,7 @@ mod tests {
             lock_wait: Some(Duration::from_millis(250)),
             ..Begin::default()
         };
-        let text = begin.prologue(&Timeouts::default(), false).text();
+        let text = begin.prologue(&Timeouts::default(), true, false).text();
         let (before, after) = text.split_once("pg_advisory_xact_lock").unwrap();
         assert!(before.contains("lock_timeout = 250"));
         assert!(after.contains("lock_timeout = 10000"));

@@ -1,4 +1,4 @@
-//! A connection that is borrowed from the pool.
+//! A connection that is borrowed from the pool, for everything or only to read.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::host::{Host, Idle};
-use crate::session::Session;
+use crate::session::{ReadSession, Session};
 
 /// A session that returns to its pool when it is dropped.
 pub struct Pooled {
@@ -55,5 +55,28 @@ impl Drop for Pooled {
             });
             self.host.release(permit);
         }
+    }
+}
+
+/// A [`Pooled`] that can only read.
+pub struct ReadPooled(Pooled);
+
+impl From<Pooled> for ReadPooled {
+    fn from(pooled: Pooled) -> Self {
+        Self(pooled)
+    }
+}
+
+impl Deref for ReadPooled {
+    type Target = ReadSession;
+
+    fn deref(&self) -> &ReadSession {
+        &self.0
+    }
+}
+
+impl DerefMut for ReadPooled {
+    fn deref_mut(&mut self) -> &mut ReadSession {
+        &mut self.0
     }
 }

@@ -14,7 +14,7 @@ use tokio_postgres::{AsyncMessage, CancelToken, Client, Config};
 
 use super::channel::{Channel, Done, Failed, Meter, Road, encrypt};
 use super::limits::{Budget, Limits};
-use super::{Security, Session, Timeouts};
+use super::{ReadSession, Security, Session, Timeouts};
 use crate::connection_config::ConnectionConfig;
 use crate::dialer::Dialer;
 use crate::error::{Error, Kind, Secrets};
@@ -116,7 +116,7 @@ async fn open(
         security,
         meter,
     } = log_in(target, terms, &tls, &road, reached).await?;
-    let mut session = Session {
+    let mut session = ReadSession {
         client,
         target: target.clone(),
         tls,
@@ -127,12 +127,13 @@ async fn open(
         observer,
         identity: Identity::unknown(target),
         version: 0,
+        reads_by_default: false,
         unanswered: AtomicUsize::new(0),
         lost,
         driver: Some(driver),
     };
     set_up(&mut session).await?;
-    Ok(session)
+    Ok(Session(session))
 }
 
 fn not_connected(error: ConnectError, target: &ConnectionConfig) -> Error {
@@ -290,7 +291,7 @@ impl Cancellation {
     }
 }
 
-async fn set_up(session: &mut Session) -> Result<(), Error> {
+async fn set_up(session: &mut ReadSession) -> Result<(), Error> {
     let begun = Instant::now();
     let settings = settings(&session.target, &session.timeouts);
     let mut answer = session
@@ -308,6 +309,7 @@ async fn set_up(session: &mut Session) -> Result<(), Error> {
     let column = |index: usize| row.and_then(|row| row.try_get(index).ok().flatten());
     session.identity = Identity::of_columns(&session.target, column(0), column(1), column(2));
     session.version = column(3).and_then(|text| text.parse().ok()).unwrap_or_default();
+    session.reads_by_default = column(4) != Some("off");
     tracing::debug!(
         server = %session.target,
         database = session.target.database(),

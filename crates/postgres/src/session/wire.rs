@@ -9,7 +9,7 @@ use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow, SimpleQueryStream};
 use crate::connection_config::ConnectionConfig;
 use crate::error::{Error, Kind, Secrets};
 use crate::observe::Statements;
-use crate::session::{Refusal, Session};
+use crate::session::{ReadSession, Refusal};
 use crate::sqlstate::Doing;
 
 /// The maximum network time in addition to the server's own statement timeout.
@@ -74,7 +74,7 @@ impl Asked<'_> {
     }
 }
 
-impl Session {
+impl ReadSession {
     /// This many messages are about to be sent.
     pub(crate) fn ask(&self, messages: usize) -> Asked<'_> {
         let first = self.unanswered.fetch_add(1, Ordering::AcqRel) == 0;
@@ -96,14 +96,22 @@ impl Session {
                 Err(error) => answer.lost = Some(Lost::Unsent(error)),
             }
         }
+        let mut silent = false;
+        let mut ignored = Answer::default();
         for stream in posted {
+            let answer = if answer.lost.is_none() {
+                &mut answer
+            } else {
+                &mut ignored
+            };
             // Restarted by every part of the answer: a long batch may take long, a single statement may not.
-            self.listen(stream, self.answer_timeout(1), &mut answer).await;
-            if answer.lost.is_some() {
+            self.listen(stream, self.answer_timeout(1), answer).await;
+            silent = matches!(answer.lost, Some(Lost::Silence(_)));
+            if silent {
                 break;
             }
         }
-        if !matches!(answer.lost, Some(Lost::Silence(_))) {
+        if !silent {
             asked.answered();
         }
         self.observe(Doing::Altering, count, begun, answer.lost.is_none());

@@ -15,6 +15,7 @@ mod hostile;
 mod identity;
 mod lock;
 mod pool;
+mod read_only;
 mod scram;
 mod secrets;
 mod server;

@@ -101,7 +101,7 @@ async fn answer(pools: &Pools, target: &ConnectionConfig) -> Result<Answer, Erro
     const IS_THERE: &str = "SELECT to_regclass('public.batched_background_migrations') IS NOT NULL";
     const UNFINISHED: &str =
         "SELECT count(*) FROM public.batched_background_migrations WHERE status NOT IN (3, 6)";
-    let session = pools.get(target).await?;
+    let session = pools.read_only(target).await?;
     let is_there = session.query(&Query::new(IS_THERE)).await?;
     let is_there = is_there
         .first()

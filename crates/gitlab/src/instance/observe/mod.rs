@@ -216,3 +216,32 @@ pub(super) async fn own_account(
         tokio::try_join!(read.get::<ServiceAccount>(&name), read.get::<RoleBinding>(&name))?;
     Ok(account::Found { account, binding })
 }
+
+#[cfg(test)]
+impl Current {
+    /// The state of an instance in a cluster with nothing else, for tests to add to.
+    pub(crate) fn alone(instance: &stanchion_api::GitlabInstance) -> Self {
+        Self {
+            parent: Parent::of(instance),
+            map: None,
+            profile: None,
+            tenants: Arc::default(),
+            account: account::Found::default(),
+            given_account: false,
+            secrets: BTreeMap::new(),
+            checksums: Checksums::default(),
+            storage_resolved: false,
+            init: None,
+            record: None,
+            backends: Backends::default(),
+            flux: Flux {
+                repository_kind: None,
+                release_kind: None,
+                repository: None,
+                release: None,
+            },
+            helm: None,
+            database: Database::NotAsked,
+        }
+    }
+}

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::instance::observe::Answer;
-use crate::instance::tests::current_of;
 
 const ASKING: &str = "AskingForMigrations";
 
@@ -46,7 +45,7 @@ fn mapless() -> Current {
         "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance", "metadata": { "name": "shop", "namespace": "gl" },
         "spec": { "domains": { "gitlab": "git.example.com" } },
     });
-    current_of(&serde_json::from_value(instance).unwrap())
+    Current::alone(&serde_json::from_value(instance).unwrap())
 }
 
 fn answered(version: u32, unfinished: i64) -> Database {
