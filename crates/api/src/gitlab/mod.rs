@@ -1,31 +1,26 @@
 //! `GitlabInstance`: a GitLab that Flux installs from GitLab's own chart, with managed or existing backends.
 
 mod backends;
-mod helm;
 pub mod patterns;
-mod profile;
-mod status;
-mod upgrade;
-mod version_map;
+mod shared;
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Toleration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::loose::Loose;
+use crate::status::{impl_status, lenient_conditions};
 
 pub use backends::{Elasticsearch, ObjectStorage, Postgres, Redis, Smtp, Topology, Volume};
-pub use helm::{ChartRepository, Helm, Values};
-pub use profile::{
-    ElasticsearchDefaults, GitlabProfile, GitlabProfileSpec, PostgresDefaults, ProfileDefaults,
-    ProfileRelease, RedisDefaults,
+pub use shared::{
+    ChartOf, ChartRepository, DEFAULT_MAP, ElasticsearchDefaults, GitlabProfile, GitlabProfileSpec,
+    GitlabVersionMap, GitlabVersionMapSpec, Helm, PostgresDefaults, ProfileDefaults, ProfileRelease,
+    RedisDefaults, Values,
 };
-pub use status::{ElasticsearchAddress, GitlabInstanceStatus, Phase};
-pub use upgrade::Upgrade;
-pub use version_map::{ChartOf, DEFAULT_MAP, GitlabVersionMap, GitlabVersionMapSpec};
 
 /// The finalizer. It is also the one of the operator that introduced this API.
 pub const FINALIZER: &str = "k8s.bnerd.com/gitlab-finalizer";
@@ -180,6 +175,103 @@ pub struct Domains {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253), pattern(patterns::HOST))]
     pub pages: Option<String>,
+}
+
+/// Options for upgrades. The operator installs every required upgrade stop of GitLab on the way to the target version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Upgrade {
+    /// Whether the next upgrade step waits until the database reports that the background migrations of the previous
+    /// step are finished. If false, the next step starts as soon as the release is ready.
+    #[serde(default = "yes")]
+    pub wait_for_migrations: bool,
+}
+
+impl Default for Upgrade {
+    fn default() -> Self {
+        Self {
+            wait_for_migrations: yes(),
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Status of a `GitlabInstance`. No field is required, so a status that another operator wrote stays readable.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GitlabInstanceStatus {
+    /// The generation of the spec that this status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The state of the instance in one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<Phase>,
+    /// The state of the instance in one sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Host name of GitLab.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// The version of GitLab that runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_version: Option<String>,
+    /// The last version of GitLab that ran. It stays when the release is gone, because the database was migrated to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub installed_version: Option<String>,
+    /// The version of the chart in the release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart_version: Option<String>,
+    /// The version that the spec resolves to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_version: Option<String>,
+    /// The versions that are still to be installed, in order. The last one is the target version.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upgrade_path: Vec<String>,
+    /// Address of Elasticsearch, to enter in GitLab's settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elasticsearch: Option<ElasticsearchAddress>,
+    /// The Secrets that the operator created for the instance and deletes with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub secrets: Vec<String>,
+    /// The state of each part, as Kubernetes conditions.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "lenient_conditions"
+    )]
+    #[x_kube(merge_strategy = ListMerge::Map(vec!["type".into()]))]
+    pub conditions: Vec<Condition>,
+}
+
+impl_status!(GitlabInstanceStatus);
+
+/// The state of a `GitlabInstance` in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum Phase {
+    Pending,
+    Provisioning,
+    Deploying,
+    Ready,
+    Degraded,
+    Failed,
+    Suspended,
+    Terminating,
+}
+
+/// Address of Elasticsearch, to enter in GitLab's settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ElasticsearchAddress {
+    /// URL of Elasticsearch.
+    pub url: String,
+    /// The Secret with the password of the user `elastic`, under the key `elastic`.
+    pub password_secret: String,
+    /// The Secret with the CA certificate, under the key `ca.crt`.
+    pub ca_secret: String,
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@
 //! so this controller generates one, once.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use rand::CryptoRng;
+use rand::distr::{Alphanumeric, SampleString as _};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use stanchion_api::gitlab::Topology;
@@ -26,6 +28,8 @@ const SENTINELS: u32 = 3;
 const QUORUM: &str = "2";
 /// The Sentinels' name for the servers.
 const MASTER: &str = "gitlab";
+/// Length of a generated password of letters and digits.
+const PASSWORD_LENGTH: usize = 32;
 /// The key of the password.
 const PASSWORD: &str = "password";
 const SERVER_PORT: u16 = 6379;
@@ -39,6 +43,11 @@ pub fn name(instance: &str) -> String {
 /// The name of the Secret with its password.
 pub fn auth_name(instance: &str) -> String {
     format!("{}-auth", name(instance))
+}
+
+/// Generates its password.
+pub fn password(random: &mut dyn CryptoRng) -> SecretString {
+    Alphanumeric.sample_string(random, PASSWORD_LENGTH).into()
 }
 
 /// The Secret with its password.
@@ -199,6 +208,13 @@ mod tests {
         let secret = auth("shop", &SecretString::from("hidden"));
         assert_eq!(secret["metadata"]["name"], "shop-redis-auth");
         assert_eq!(secret["stringData"], json!({ "password": "hidden" }));
+    }
+
+    #[test]
+    fn a_password_is_long_and_new() {
+        let (one, other) = (password(&mut rand::rng()), password(&mut rand::rng()));
+        assert_eq!(one.expose_secret().len(), PASSWORD_LENGTH);
+        assert_ne!(one.expose_secret(), other.expose_secret());
     }
 
     #[test]

@@ -14,9 +14,12 @@ use stanchion_api::gitlab::{GitlabProfileSpec, GitlabVersionMapSpec};
 
 use super::apply::Applied;
 use super::observe::Current;
-use super::secrets;
 use super::target::Wanted;
 use crate::account;
+use crate::backends::percona;
+use crate::flux::{self, HELM_REPOSITORY};
+use crate::record;
+use crate::storage::Derived;
 use crate::values::Checksums;
 
 /// The keys of Secrets whose values are not secret, in addition to the names of buckets.
@@ -86,33 +89,31 @@ impl InstanceCache {
     pub fn remember(&self, wanted: &Wanted, current: &Current, applied: &Applied) {
         let instance = wanted.name.as_str();
         let written = &applied.written;
-        let Some(parent) = current.parent.as_ref().filter(|_| !written.removed) else {
+        let removed = ["Secret", "ServiceAccount", "RoleBinding"];
+        if removed
+            .iter()
+            .any(|kind| written.deletions(kind).next().is_some())
+        {
             return;
-        };
-        let of =
-            |map: Option<&ConfigMap>, current: &Option<ConfigMap>| map.cloned().or_else(|| current.clone());
+        }
+        let account = account::name(instance);
+        let map = |name: &str, current: &Option<ConfigMap>| written.get(name).or_else(|| current.clone());
         let cached = Cached {
             map: current.map.clone(),
             profile: current.profile.clone(),
             account: account::Found {
-                account: written
-                    .account
-                    .clone()
-                    .or_else(|| current.account.account.clone()),
-                binding: written
-                    .binding
-                    .clone()
-                    .or_else(|| current.account.binding.clone()),
+                account: written.get(&account).or_else(|| current.account.account.clone()),
+                binding: written.get(&account).or_else(|| current.account.binding.clone()),
             },
-            record: of(written.maps.get(&crate::record::name(instance)), &current.record),
-            init: of(
-                written.maps.get(&crate::backends::percona::init_name(instance)),
-                &current.init,
-            ),
-            repository: written.repository.clone().or_else(|| current.repository.clone()),
+            record: map(&record::name(instance), &current.record),
+            init: map(&percona::init_name(instance), &current.init),
+            repository: written
+                .object(HELM_REPOSITORY.kind, &flux::name(instance))
+                .or(current.flux.repository.as_ref())
+                .cloned(),
             secrets: shapes(wanted, current, applied),
         };
-        self.lock().insert(parent.uid.clone(), Arc::new(cached));
+        self.lock().insert(current.parent.uid.clone(), Arc::new(cached));
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Cached>>> {
@@ -122,9 +123,10 @@ impl InstanceCache {
 
 /// Only if nothing but the Secrets of the buckets was written: the rest is read again.
 fn shapes(wanted: &Wanted, current: &Current, applied: &Applied) -> Option<Shapes> {
-    let made = secrets::names(&wanted.name);
+    let made = Derived::names(&wanted.name);
     let written = &applied.written;
-    if !written.storage_resolved || !written.secrets.iter().all(|name| made.contains(name)) {
+    let is_made = |name: &str| made.iter().any(|made| made == name);
+    if !applied.storage_resolved || !written.names("Secret").all(is_made) {
         return None;
     }
     let mut shapes: BTreeMap<String, Secret> = current
@@ -132,9 +134,10 @@ fn shapes(wanted: &Wanted, current: &Current, applied: &Applied) -> Option<Shape
         .iter()
         .map(|(name, secret)| (name.clone(), shape(secret)))
         .collect();
-    for secret in &written.storage {
-        let name = secret.metadata.name.clone().unwrap_or_default();
-        shapes.insert(name, shape(secret));
+    for name in made {
+        if let Some(secret) = written.get(&name) {
+            shapes.insert(name, shape(&secret));
+        }
     }
     Some(Shapes {
         named: wanted.named_secrets(),

@@ -1,46 +1,183 @@
-//! Plans the cleanup of a deleted instance, in order. GitLab is uninstalled before what it reads is deleted, because
-//! its pods would fail while they stop. Databases and users' Secrets stay.
+//! Cleans up after a deleted instance, in order. GitLab is uninstalled before what it reads is deleted, because its
+//! pods would fail while they stop. Databases and users' Secrets stay.
 
+use futures::future::try_join_all;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
 use kube::core::{ApiResource, DynamicObject};
-use stanchion_kernel::Problem;
+use stanchion_api::GitlabInstance;
+use stanchion_api::gitlab::{FINALIZER, GitlabInstanceStatus, Phase};
+use stanchion_kernel::apply::{ObjectChange, Written, is_owned};
+use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::EventRecord;
+use stanchion_kernel::external::ServedKind;
 use stanchion_kernel::text::shorten;
+use stanchion_kernel::{Cleanup, CleanupOutcome, Done, Inputs, Problem, Reader, Report, Writer};
 
-use super::observe::CleanupState;
-use super::plan::{self, ObjectChange, Plan};
+use super::GitlabController;
+use super::observe::{own_account, release, retained};
+use super::plan::{make_account, remove_account};
 use super::prerequisites::Blocker;
-use super::secrets;
 use crate::account;
-use crate::flux::{Progress, Release};
+use crate::flux::{self, HELM_RELEASE, Progress, Release};
+use crate::storage::Derived;
+
+/// A deleted instance.
+pub struct CleanupTarget {
+    /// Its name.
+    pub name: String,
+    /// The derived Secrets in the status.
+    pub secrets: Vec<String>,
+}
+
+/// The state of a deleted instance.
+pub struct CleanupState {
+    /// The release and its served version.
+    pub release: Option<(ServedKind, DynamicObject)>,
+    /// The derived Secrets.
+    pub secrets: Vec<Secret>,
+    /// The `ServiceAccount` that the operator created.
+    pub account: account::Found,
+    /// Objects of other operators, which stay: each with its kind and name. Filled only once the release is gone.
+    pub retained: Vec<String>,
+    /// The instance as the owner of writes.
+    pub parent: Parent,
+}
+
+/// The plan of a cleanup.
+pub struct CleanupPlan {
+    /// The writes, in this order.
+    pub changes: Vec<ObjectChange>,
+    /// What the cleanup waits for after these writes.
+    pub blocker: Option<Blocker>,
+}
+
+/// Cleans up after `GitlabInstance` objects.
+pub struct GitlabCleanup;
+
+impl Cleanup for GitlabCleanup {
+    type Controller = GitlabController;
+    type Target = CleanupTarget;
+    type Observed = CleanupState;
+    type Plan = CleanupPlan;
+    type Applied = Written;
+
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+
+    fn target(instance: &GitlabInstance) -> CleanupTarget {
+        let status = instance.status.clone().unwrap_or_default();
+        CleanupTarget {
+            name: instance.name_any(),
+            secrets: status.secrets,
+        }
+    }
+
+    async fn observe(
+        _: &GitlabController,
+        read: &Reader,
+        cleanup: &CleanupTarget,
+    ) -> Result<CleanupState, Problem> {
+        observe(read, cleanup).await
+    }
+
+    fn plan(
+        cleanup: &CleanupTarget,
+        state: &CleanupState,
+        _: &mut Inputs<'_>,
+    ) -> Result<CleanupPlan, Problem> {
+        plan(cleanup, state)
+    }
+
+    async fn apply(
+        controller: &GitlabController,
+        write: &Writer,
+        _: &CleanupTarget,
+        _: &CleanupState,
+        plan: CleanupPlan,
+        written: &mut Written,
+    ) -> Result<Done, Problem> {
+        controller.cache.forget(&write.parent().uid);
+        write.apply_all(plan.changes, written).await?;
+        Ok(Blocker::done(plan.blocker.as_ref()))
+    }
+
+    /// What blocks the deletion of an instance; or what stays, reported while the instance still exists.
+    fn report(
+        instance: &GitlabInstance,
+        outcome: &CleanupOutcome<'_, Self>,
+        _: Timestamp,
+    ) -> Report<GitlabInstanceStatus> {
+        let mut report = Report::new(instance.status.clone().unwrap_or_default());
+        if let Some(problem) = outcome.problem {
+            report.status.phase = Some(Phase::Terminating);
+            report.status.message = Some(problem.message.clone());
+        } else if let Some(state) = outcome.observed {
+            report.events = left_behind(&outcome.target.name, state);
+        }
+        report
+    }
+}
+
+/// Reads what is left of the instance.
+async fn observe(read: &Reader, cleanup: &CleanupTarget) -> Result<CleanupState, Problem> {
+    let release = match read.served(&HELM_RELEASE).await? {
+        Some(kind) => release(read, &kind, &flux::name(&cleanup.name))
+            .await?
+            .filter(|release| is_owned(&release.metadata, read.parent()))
+            .map(|release| (kind, release)),
+        None => None,
+    };
+    let secrets = try_join_all(
+        cleanup
+            .secrets
+            .iter()
+            .map(async |name| read.get::<Secret>(name).await),
+    )
+    .await?;
+    let retained = if release.is_none() {
+        retained(read, &cleanup.name).await?
+    } else {
+        Vec::new()
+    };
+    Ok(CleanupState {
+        retained,
+        release,
+        secrets: secrets.into_iter().flatten().collect(),
+        account: own_account(read, None, &cleanup.name).await?,
+        parent: read.parent().clone(),
+    })
+}
 
 /// The next step of the cleanup.
-pub fn plan(instance: &str, state: &CleanupState) -> Result<Plan, Problem> {
+fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<CleanupPlan, Problem> {
+    let instance = cleanup.name.as_str();
     if let Some((kind, release)) = &state.release {
         let mut plan = uninstall(&kind.resource, release);
         // Flux uninstalls with the ServiceAccount of the release, and leaves everything behind without it.
         let named = Release::of(release).account;
         if named == Some(account::name(instance)) && state.account.somebody_elses(instance).is_none() {
-            let account = plan::make_account(instance, &state.account, &state.parent)?;
+            let account = make_account(instance, &state.account, &state.parent)?;
             plan.changes.splice(0..0, account);
         }
         return Ok(plan);
     }
-    let ours = secrets::names(instance);
+    let ours = Derived::names(instance);
     let secrets = state.secrets.iter().filter(|secret| {
         // The list comes from the status: delete only names that the operator gives.
         let name = secret.metadata.name.as_ref();
         name.is_some_and(|name| ours.contains(name))
     });
-    let secrets = secrets.map(|secret| ObjectChange::RemoveSecret(Box::new(secret.metadata.clone())));
-    let account = plan::remove_account(instance, &state.account);
-    Ok(Plan {
+    let secrets = secrets.map(|secret| ObjectChange::delete::<Secret>(&secret.metadata, &()));
+    let account = remove_account(instance, &state.account);
+    Ok(CleanupPlan {
         changes: secrets.chain(account).collect(),
-        ..Plan::default()
+        blocker: None,
     })
 }
 
 /// What stays, reported while the instance still exists.
-pub fn left_behind(instance: &str, state: &CleanupState) -> Vec<EventRecord> {
+fn left_behind(instance: &str, state: &CleanupState) -> Vec<EventRecord> {
     if state.retained.is_empty() {
         return Vec::new();
     }
@@ -54,7 +191,7 @@ pub fn left_behind(instance: &str, state: &CleanupState) -> Vec<EventRecord> {
 
 /// When a suspended release is deleted, Flux leaves what it installed. GitLab would then run on without the Secrets
 /// that it reads, so a person has to decide.
-fn uninstall(kind: &ApiResource, release: &DynamicObject) -> Plan {
+fn uninstall(kind: &ApiResource, release: &DynamicObject) -> CleanupPlan {
     let release_of = Release::of(release);
     let Release {
         object: name,
@@ -67,17 +204,16 @@ fn uninstall(kind: &ApiResource, release: &DynamicObject) -> Plan {
             "HelmRelease {name} is suspended, and Flux would uninstall nothing: flux resume lets GitLab go; \
              delete the HelmRelease to leave GitLab behind, without the Secrets of its buckets"
         );
-        return Plan {
+        return CleanupPlan {
+            changes: Vec::new(),
             blocker: Some(Blocker::pending("ReleaseSuspended", words)),
-            ..Plan::default()
         };
     }
     let (reason, words) = waits_for(&release_of);
-    let change = ObjectChange::Uninstall(kind.clone(), Box::new(release.clone()));
-    Plan {
+    let change = ObjectChange::delete::<DynamicObject>(&release.metadata, kind);
+    CleanupPlan {
         changes: if *terminating { Vec::new() } else { vec![change] },
         blocker: Some(Blocker::pending(reason, words)),
-        ..Plan::default()
     }
 }
 

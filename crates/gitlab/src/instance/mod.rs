@@ -3,13 +3,10 @@
 pub mod apply;
 pub mod cache;
 pub mod cleanup;
-pub mod database;
 pub mod observe;
 pub mod plan;
 pub mod prerequisites;
 pub mod report;
-pub mod secret_values;
-pub mod secrets;
 pub mod target;
 #[cfg(test)]
 mod tests;
@@ -19,13 +16,13 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::RoleBinding;
-use stanchion_api::gitlab::{FINALIZER, GitlabInstanceStatus};
+use stanchion_api::gitlab::GitlabInstanceStatus;
 use stanchion_api::{GitlabInstance, GitlabProfile, GitlabVersionMap};
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::external::ExternalKind;
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::watch::Watch;
-use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_kernel::{Done, Inputs, Outcome, Problem, Reader, Reconciler, Report, Writer};
 
 use crate::Setup;
 use crate::account;
@@ -61,13 +58,13 @@ static EXTERNAL_KINDS: [&ExternalKind; 7] = [
 
 impl Reconciler for GitlabController {
     type Object = GitlabInstance;
-    type Target = target::Target;
+    type Target = target::Wanted;
     type Observed = observe::Observed;
     type Plan = plan::Plan;
     type Applied = apply::Applied;
+    type Cleanup = cleanup::GitlabCleanup;
 
     const NAME: &'static str = "gitlab";
-    const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const CONDITIONS: &'static [&'static str] = report::CONDITIONS;
     const TRANSITION_EVENTS: &'static [TransitionEvent] = report::TRANSITION_EVENTS;
 
@@ -115,42 +112,39 @@ impl Reconciler for GitlabController {
         rules
     }
 
-    fn validate(instance: &GitlabInstance) -> Result<Self::Target, Problem> {
+    fn is_suspended(instance: &GitlabInstance) -> bool {
+        instance.spec.suspend
+    }
+
+    fn validate(instance: &GitlabInstance) -> Result<target::Wanted, Problem> {
         validate::validate(instance)
     }
 
-    fn cleanup_target(instance: &GitlabInstance) -> Self::Target {
-        validate::cleanup_target(instance)
+    async fn observe(&self, read: &Reader, wanted: &target::Wanted) -> Result<observe::Observed, Problem> {
+        observe::observe(&self.setup, &self.cache, read, wanted).await
     }
 
-    /// An instance that was never applied has nothing to clean up.
-    fn needs_finalizer(target: &Self::Target) -> bool {
-        !matches!(target, target::Target::Suspended)
-    }
-
-    async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
-        observe::observe(&self.setup, &self.cache, read, target).await
-    }
-
-    fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
-        plan::plan(target, observed)
+    fn plan(
+        wanted: &target::Wanted,
+        observed: &observe::Observed,
+        inputs: &mut Inputs<'_>,
+    ) -> Result<plan::Plan, Problem> {
+        plan::plan(wanted, observed, inputs)
     }
 
     async fn apply(
         &self,
         write: &Writer,
-        target: &Self::Target,
-        observed: &Self::Observed,
-        plan: Self::Plan,
-        applied: &mut Self::Applied,
-    ) -> Result<(), Problem> {
+        wanted: &target::Wanted,
+        observed: &observe::Observed,
+        plan: plan::Plan,
+        applied: &mut apply::Applied,
+    ) -> Result<Done, Problem> {
         // The state after a failed apply is unknown.
         self.cache.forget(&write.parent().uid);
-        let blocker = apply::apply(write, plan, applied).await?;
-        if let (target::Target::Ensure(wanted), observe::Observed::Ensure(current)) = (target, observed) {
-            self.cache.remember(wanted, current, applied);
-        }
-        blocker.map_or(Ok(()), |blocker| Err(blocker.problem()))
+        let done = apply::apply(write, plan, applied).await?;
+        self.cache.remember(wanted, &observed.current, applied);
+        Ok(done)
     }
 
     fn report(
@@ -159,5 +153,9 @@ impl Reconciler for GitlabController {
         now: Timestamp,
     ) -> Report<GitlabInstanceStatus> {
         report::report(instance, outcome, now)
+    }
+
+    fn report_suspended(instance: &GitlabInstance, now: Timestamp) -> Report<GitlabInstanceStatus> {
+        report::report_suspended(instance, now)
     }
 }

@@ -1,28 +1,30 @@
 //! Plans the writes for an instance. Backends are created in parallel; the release waits for everything that it needs.
 
-use k8s_openapi::api::core::v1::ConfigMap;
-use kube::core::{ApiResource, DynamicObject};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::core::DynamicObject;
+use rand::CryptoRng;
 use serde_json::{Value, json};
-use stanchion_kernel::Problem;
-use stanchion_kernel::apply::{Intent, Takeover, decide, is_owned};
+use stanchion_kernel::apply::{Intent, ObjectChange, Takeover, decide, is_owned};
 use stanchion_kernel::context::Parent;
-use stanchion_kernel::external::{ExternalKind, ServedKind};
+use stanchion_kernel::external::ExternalKind;
+use stanchion_kernel::{Inputs, Problem};
 
-use super::cleanup;
 use super::observe::{Current, Observed, is_made_here};
-use super::prerequisites::{Account, Blocker, Prerequisites, UpgradePlan, database};
-use super::secrets;
-use super::target::{Target, Wanted};
+use super::prerequisites::{
+    Account, BackendInputs, Blocker, Prerequisites, ReleaseInputs, UpgradePlan, database,
+};
+use super::target::Wanted;
 use crate::account;
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
 use crate::backends::{elasticsearch, percona, redis};
 use crate::flux::{self, Chart, Release};
 use crate::record;
+use crate::storage::{Buckets, Derived};
 use crate::values::{self, ChartVersion, Input};
 use crate::versions;
 
 /// The plan.
-#[derive(Default)]
 pub struct Plan {
     /// The writes, in this order.
     pub changes: Vec<ObjectChange>,
@@ -32,153 +34,251 @@ pub struct Plan {
     pub storage_resolved: bool,
 }
 
-/// One write.
-pub enum ObjectChange {
-    /// A Secret.
-    Secret(Intent),
-    /// A `ConfigMap`.
-    ConfigMap(Intent),
-    /// An object of a third-party kind.
-    External(ApiResource, Intent),
-    /// The release; and a predecessor's object whose fields are adopted first.
-    Release(ApiResource, Intent, Option<Box<DynamicObject>>),
-    /// The `ServiceAccount` that Flux installs with.
-    Account(Intent),
-    /// The binding of the `ServiceAccount`.
-    Binding(Intent),
-    /// Adds this `ServiceAccount` to a release without one, and changes nothing else.
-    Restrict(ApiResource, Box<DynamicObject>, String),
-    /// Deletes the `ServiceAccount`.
-    RemoveAccount(Box<kube::core::ObjectMeta>),
-    /// Deletes the binding of the `ServiceAccount`.
-    RemoveBinding(Box<kube::core::ObjectMeta>),
-    /// Deletes the release.
-    Uninstall(ApiResource, Box<DynamicObject>),
-    /// Deletes a Secret.
-    RemoveSecret(Box<kube::core::ObjectMeta>),
-}
-
 /// Plans the writes.
-pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
-    match (target, observed) {
-        (Target::Ensure(wanted), Observed::Ensure(current)) => instance(wanted, current),
-        (Target::Cleanup(cleanup), Observed::Cleanup(state)) => cleanup::plan(&cleanup.name, state),
-        _ => Ok(Plan::default()),
+pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Result<Plan, Problem> {
+    let Observed {
+        current,
+        prerequisites,
+    } = observed;
+    let planner = Planner {
+        wanted,
+        current,
+        prerequisites,
+    };
+    let mut changes = planner.account()?;
+    let mut storage_resolved = false;
+    if let Ok(ready) = prerequisites.for_backends() {
+        changes.extend(planner.backends(&ready, inputs.random)?);
+        storage_resolved = prerequisites.storage.is_ok();
+        if let Ok(Some(buckets)) = &prerequisites.storage {
+            changes.extend(planner.storage(buckets)?);
+        }
+        changes.extend(planner.record(ready.upgrade)?);
     }
+    if let Ok(ready) = prerequisites.for_release() {
+        changes.extend(planner.release(&ready)?);
+    }
+    Ok(Plan {
+        changes,
+        blocker: prerequisites.before_ready().cloned(),
+        storage_resolved,
+    })
 }
 
-fn instance(wanted: &Wanted, current: &Current) -> Result<Plan, Problem> {
-    let prerequisites = Prerequisites::of(wanted, current);
-    let mut plan = Plan {
-        blocker: prerequisites.before_ready().cloned(),
-        ..Plan::default()
-    };
-    if let Some(parent) = &current.parent {
-        account(&mut plan, wanted, current, parent, &prerequisites)?;
+/// What the plan is made from.
+struct Planner<'a> {
+    wanted: &'a Wanted,
+    current: &'a Current,
+    prerequisites: &'a Prerequisites,
+}
+
+impl Planner<'_> {
+    /// The `ServiceAccount` is written before everything for Flux, and deleted when no release names it.
+    fn account(&self) -> Result<Vec<ObjectChange>, Problem> {
+        let (current, name) = (self.current, &self.wanted.name);
+        let Ok(account) = &self.prerequisites.account else {
+            return Ok(Vec::new());
+        };
+        let release = self.prerequisites.release.as_ref();
+        let used = release.and_then(|release| release.account.as_ref());
+        let mut changes = if matches!(account, Account::Own(_)) {
+            make_account(name, &current.account, &current.parent)?
+        } else if used != Some(&account::name(name)) && release.is_none_or(Release::is_done) {
+            remove_account(name, &current.account)
+        } else {
+            Vec::new()
+        };
+        // A release that waits for something else must not keep Flux's permissions.
+        let waits = used.is_none() && self.prerequisites.for_release().is_err();
+        if let (true, Some(account), Some(kind), Some(release)) = (
+            waits,
+            account.name(),
+            &current.flux.release_kind,
+            &current.flux.release,
+        ) && is_owned(&release.metadata, &current.parent)
+        {
+            changes.push(ObjectChange::merge::<DynamicObject>(
+                &release.metadata,
+                &kind.resource,
+                json!({ "serviceAccountName": account }),
+            ));
+        }
+        Ok(changes)
     }
-    let (Some(parent), Ok(upgrade), Ok(profile)) =
-        (&current.parent, &prerequisites.upgrade, &prerequisites.profile)
-    else {
-        return Ok(plan);
-    };
-    let requests = wanted.requests(profile.as_ref().map(|profile| &profile.defaults));
-    backends(&mut plan, wanted, current, parent, &requests, upgrade)?;
-    plan.storage_resolved = prerequisites.storage.is_ok();
-    if let (Ok(Some(buckets)), false) = (&prerequisites.storage, current.storage_resolved) {
-        for secret in secrets::objects(&wanted.name, buckets)? {
-            let live = current.secrets.get(name_of(&secret));
-            let intent = Intent::new(&secret, parent)?;
+
+    /// The objects of the backends that other operators run.
+    fn backends(
+        &self,
+        inputs: &BackendInputs<'_>,
+        random: &mut dyn CryptoRng,
+    ) -> Result<Vec<ObjectChange>, Problem> {
+        let (current, parent) = (self.current, &self.current.parent);
+        let requests = self
+            .wanted
+            .requests(inputs.profile.map(|profile| &profile.defaults));
+        let spec = requests.spec;
+        let mut changes = Vec::new();
+        if spec.postgres.managed && current.backends.of(&PERCONA).served.is_some() {
+            let init = of_instance(percona::init(requests.instance), parent);
+            let init = Intent::to_keep(&init, parent)?;
+            changes.extend(keep_map(init, current.init.as_ref(), parent)?);
+            let request = requests.postgres(self.postgres_version(inputs.upgrade));
+            changes.extend(self.keep(&PERCONA, &percona::cluster(&request))?);
+        }
+        if spec.redis.managed {
+            changes.extend(self.redis(&redis::objects(&requests.redis()), random)?);
+        }
+        if self.wanted.needs_elasticsearch() {
+            let object = elasticsearch::object(&requests.elasticsearch());
+            changes.extend(self.keep(&ELASTICSEARCH, &object)?);
+        }
+        Ok(changes)
+    }
+
+    /// A Redis, and its password before it. The password of somebody else's Redis is not generated.
+    fn redis(
+        &self,
+        objects: &[(&'static ExternalKind, Value)],
+        random: &mut dyn CryptoRng,
+    ) -> Result<Vec<ObjectChange>, Problem> {
+        let (current, parent) = (self.current, &self.current.parent);
+        let mut changes = Vec::new();
+        let of = |kind: &'static ExternalKind| current.backends.of(kind);
+        if objects.iter().any(|(kind, _)| of(kind).served.is_none()) {
+            return Ok(changes);
+        }
+        let name = &self.wanted.name;
+        let is_theirs = objects.iter().any(|(kind, _)| of(kind).is_somebody_elses());
+        if !is_theirs && !current.secrets.contains_key(&redis::auth_name(name)) {
+            let auth = of_instance(redis::auth(name, &redis::password(random)), parent);
+            changes.push(ObjectChange::Apply(Intent::to_keep(&auth, parent)?));
+        }
+        for (kind, object) in objects {
+            changes.extend(self.keep(kind, object)?);
+        }
+        Ok(changes)
+    }
+
+    /// The derived Secrets of the buckets.
+    fn storage(&self, buckets: &Buckets) -> Result<Vec<ObjectChange>, Problem> {
+        let (wanted, current) = (self.wanted, self.current);
+        let mut changes = Vec::new();
+        // The Secrets are only shapes, and derived from what they are.
+        if current.storage_resolved {
+            return Ok(changes);
+        }
+        for derived in Derived::ALL {
+            let secret = derived.object(&wanted.name, buckets).map_err(|error| {
+                Problem::permanent("Unserializable", "a Secret could not be written down").caused_by(error)
+            })?;
+            let name = derived.name(&wanted.name);
             // A predecessor's Secret has the same name and no owner, and is listed in the status.
-            let is_predecessors = wanted.secrets.iter().any(|name| name == name_of(&secret));
-            let takeover = if is_predecessors {
+            let takeover = if wanted.secrets.contains(&name) {
                 Takeover::Adopt
             } else {
                 Takeover::Refuse
             };
-            plan.changes
-                .extend(decide(intent, live, parent, takeover)?.map(ObjectChange::Secret));
+            let intent = Intent::new(&secret, &current.parent)?;
+            let intent = decide(intent, current.secrets.get(&name), &current.parent, takeover)?;
+            changes.extend(intent.map(ObjectChange::Apply));
+        }
+        Ok(changes)
+    }
+
+    /// The record of the last version on this database.
+    fn record(&self, upgrade: &UpgradePlan) -> Result<Option<ObjectChange>, Problem> {
+        let (wanted, current) = (self.wanted, self.current);
+        let (Some(version), Some(database)) = (upgrade.running, database(wanted, current)) else {
+            return Ok(None);
+        };
+        let record = record::object(&wanted.name, version, &database);
+        let record = Intent::to_keep(&record, &current.parent)?;
+        keep_map(record, current.record.as_ref(), &current.parent)
+    }
+
+    /// The chart repository and the release.
+    fn release(&self, inputs: &ReleaseInputs<'_>) -> Result<Vec<ObjectChange>, Problem> {
+        let (wanted, flux, parent) = (self.wanted, &self.current.flux, &self.current.parent);
+        let kinds = inputs.flux;
+        let repository = flux::helm_repository(&wanted.name, inputs.repository, &kinds.repositories);
+        let repository = Intent::new(&repository, parent)?.served_as(&kinds.repositories.resource);
+        let repository = decide(repository, flux.repository.as_ref(), parent, Takeover::Refuse)?;
+        let release = flux::helm_release(&wanted.name, &self.chart(inputs), &kinds.releases);
+        let release = Intent::new(&release, parent)?.served_as(&kinds.releases.resource);
+        let release = decide(release, flux.release.as_ref(), parent, Takeover::Adopt)?;
+        let mut changes = Vec::new();
+        changes.extend(repository.map(ObjectChange::Apply));
+        let is_done = self.prerequisites.release.as_ref().is_some_and(Release::is_done);
+        if release.is_none() && is_done {
+            changes.extend(self.unused_secrets());
+        }
+        let live = flux.release.as_ref().map(|release| &release.metadata);
+        changes.extend(release.map(|intent| ObjectChange::adopting(intent, live)));
+        Ok(changes)
+    }
+
+    /// The chart to install, and its values.
+    fn chart(&self, inputs: &ReleaseInputs<'_>) -> Chart {
+        let wanted = self.wanted;
+        let profile = inputs.profile.map(|profile| profile.defaults.clone());
+        let version = &inputs.upgrade.now.chart;
+        let values = values::compose(&Input {
+            name: &wanted.name,
+            spec: &wanted.spec,
+            profile: &profile.unwrap_or_default(),
+            step_values: &inputs.upgrade.now.values,
+            chart: &ChartVersion::of(version),
+            psql: inputs.postgres,
+            redis: inputs.redis,
+            buckets: inputs.storage,
+            mail: inputs.mail,
+            checksums: &self.current.checksums,
+        });
+        let (object, release) = match &self.prerequisites.release {
+            Some(release) => (release.object.clone(), release.name.clone()),
+            None => (flux::name(&wanted.name), Some(wanted.name.clone())),
+        };
+        Chart {
+            object,
+            release,
+            version: version.clone(),
+            values,
+            account: inputs.account.name().map(str::to_owned),
         }
     }
-    if let (Some(version), Some(database)) = (upgrade.running, database(wanted, current)) {
-        let record = Intent::to_keep(&record::object(&wanted.name, version, &database), parent)?;
-        plan.changes
-            .extend(keep_map(record, current.record.as_ref(), parent)?);
-    }
-    if prerequisites.before_release().is_some() {
-        return Ok(plan);
-    }
-    // Both are served; otherwise there would be an obstacle.
-    let (Some(repositories), Some(releases)) = (&current.repository_kind, &current.release_kind) else {
-        return Ok(plan);
-    };
-    let Ok(repository) = &prerequisites.repository else {
-        return Ok(plan);
-    };
-    let repository = flux::helm_repository(&wanted.name, repository, repositories);
-    let intent = decide(
-        Intent::new(&repository, parent)?,
-        current.repository.as_ref(),
-        parent,
-        Takeover::Refuse,
-    )?;
-    let repository = intent.map(|intent| ObjectChange::External(repositories.resource.clone(), intent));
-    plan.changes.extend(repository);
-    let release = release(wanted, current, parent, &prerequisites, upgrade, releases)?;
-    if release.is_none() && prerequisites.release.as_ref().is_some_and(Release::is_done) {
-        plan.changes.extend(unused_secrets(wanted, current, parent));
-    }
-    plan.changes.extend(release);
-    Ok(plan)
-}
 
-/// The Secrets of a storage that is no longer named: nothing reads them once Flux has installed GitLab without them.
-fn unused_secrets(wanted: &Wanted, current: &Current, parent: &Parent) -> Vec<ObjectChange> {
-    if wanted.spec.object_storage.credentials_secret.is_some() {
-        return Vec::new();
+    /// The Secrets of a storage that is no longer named: nothing reads them once Flux has installed GitLab without them.
+    fn unused_secrets(&self) -> Vec<ObjectChange> {
+        let (wanted, current) = (self.wanted, self.current);
+        if wanted.spec.object_storage.credentials_secret.is_some() {
+            return Vec::new();
+        }
+        let names = Derived::names(&wanted.name);
+        let live = names.iter().filter_map(|name| current.secrets.get(name));
+        live.filter(|secret| is_owned(&secret.metadata, &current.parent))
+            .map(|secret| ObjectChange::delete::<Secret>(&secret.metadata, &()))
+            .collect()
     }
-    let made = secrets::names(&wanted.name);
-    let live = made.iter().filter_map(|name| current.secrets.get(name));
-    live.filter(|secret| is_owned(&secret.metadata, parent))
-        .map(|secret| ObjectChange::RemoveSecret(Box::new(secret.metadata.clone())))
-        .collect()
-}
 
-/// The `ServiceAccount` is written before everything for Flux, and deleted when no release names it.
-fn account(
-    plan: &mut Plan,
-    wanted: &Wanted,
-    current: &Current,
-    parent: &Parent,
-    prerequisites: &Prerequisites,
-) -> Result<(), Problem> {
-    let Ok(account) = &prerequisites.account else {
-        return Ok(());
-    };
-    let release = prerequisites.release.as_ref();
-    let used = release.and_then(|release| release.account.as_ref());
-    let is_at_rest = release.is_none_or(Release::is_done);
-    let own = account::name(&wanted.name);
-    if matches!(account, Account::Own(_)) {
-        plan.changes
-            .extend(make_account(&wanted.name, &current.account, parent)?);
-    } else if used != Some(&own) && is_at_rest {
-        plan.changes
-            .extend(remove_account(&wanted.name, &current.account));
+    /// The major version of the database: an existing one stays, because an upgrade needs more than a new number.
+    fn postgres_version(&self, upgrade: &UpgradePlan) -> u32 {
+        percona::version(self.current.backends.of(&PERCONA).object.as_ref())
+            .or(self.wanted.spec.postgres.version)
+            .unwrap_or_else(|| *versions::postgres(&upgrade.now.version).end())
     }
-    let (Some(name), Some(kind), Some(release)) = (account.name(), &current.release_kind, &current.release)
-    else {
-        return Ok(());
-    };
-    // A release that waits for something else must not keep Flux's permissions.
-    if used.is_none() && prerequisites.before_release().is_some() && is_owned(&release.metadata, parent) {
-        let release = Box::new(release.clone());
-        plan.changes.push(ObjectChange::Restrict(
-            kind.resource.clone(),
-            release,
-            name.to_owned(),
-        ));
+
+    /// An object that outlives the instance. An existing one that the operator did not create is used unchanged: it may
+    /// be somebody's database.
+    fn keep(&self, kind: &'static ExternalKind, object: &Value) -> Result<Option<ObjectChange>, Problem> {
+        let (backend, parent) = (self.current.backends.of(kind), &self.current.parent);
+        let Some(served) = backend.served.as_ref().filter(|_| !backend.is_somebody_elses()) else {
+            return Ok(None);
+        };
+        let intent = Intent::to_keep(&of_instance(object.clone(), parent), parent)?;
+        let intent = intent.served_as(&served.resource);
+        let intent = decide(intent, backend.object.as_ref(), parent, Takeover::Adopt)?;
+        Ok(intent.map(ObjectChange::Apply))
     }
-    Ok(())
 }
 
 /// The writes that create an instance's `ServiceAccount`.
@@ -191,69 +291,21 @@ pub(super) fn make_account(
     let account = decide(account, found.account.as_ref(), parent, Takeover::Adopt)?;
     let binding = Intent::to_keep(&account::binding(instance, &parent.key.namespace), parent)?;
     let binding = decide(binding, found.binding.as_ref(), parent, Takeover::Adopt)?;
-    let changes = [
-        account.map(ObjectChange::Account),
-        binding.map(ObjectChange::Binding),
-    ];
-    Ok(changes.into_iter().flatten().collect())
+    let changes = [account, binding].into_iter().flatten();
+    Ok(changes.map(ObjectChange::Apply).collect())
 }
 
 /// The writes that delete an instance's `ServiceAccount`. Objects of somebody else stay.
 pub(super) fn remove_account(instance: &str, found: &account::Found) -> Vec<ObjectChange> {
-    let ours =
-        |meta: &kube::core::ObjectMeta| account::is_ours(meta, instance).then(|| Box::new(meta.clone()));
-    let binding = found.binding.as_ref().and_then(|it| ours(&it.metadata));
-    let account = found.account.as_ref().and_then(|it| ours(&it.metadata));
+    let binding = found.binding.as_ref().map(|binding| &binding.metadata);
+    let binding = binding.filter(|meta| account::is_ours(meta, instance));
+    let account = found.account.as_ref().map(|account| &account.metadata);
+    let account = account.filter(|meta| account::is_ours(meta, instance));
     let changes = [
-        binding.map(ObjectChange::RemoveBinding),
-        account.map(ObjectChange::RemoveAccount),
+        binding.map(|meta| ObjectChange::delete::<RoleBinding>(meta, &())),
+        account.map(|meta| ObjectChange::delete::<ServiceAccount>(meta, &())),
     ];
     changes.into_iter().flatten().collect()
-}
-
-fn backends(
-    plan: &mut Plan,
-    wanted: &Wanted,
-    current: &Current,
-    parent: &Parent,
-    requests: &crate::backends::request::BackendRequest<'_>,
-    upgrade: &UpgradePlan,
-) -> Result<(), Problem> {
-    let spec = requests.spec;
-    if spec.postgres.managed && current.backend(&PERCONA).served.is_some() {
-        let init = of_instance(percona::init(requests.instance), parent);
-        let init = Intent::to_keep(&init, parent)?;
-        let init = keep_map(init, current.init.as_ref(), parent)?;
-        plan.changes.extend(init);
-        let request = requests.postgres(postgres_version(current, spec.postgres.version, upgrade));
-        keep(plan, current, parent, &PERCONA, &percona::cluster(&request))?;
-    }
-    if spec.redis.managed {
-        let request = requests.redis();
-        let objects = redis::objects(&request);
-        if objects
-            .iter()
-            .all(|(kind, _)| current.backend(kind).served.is_some())
-        {
-            // The password of somebody else's Redis is not generated.
-            let is_theirs = objects
-                .iter()
-                .any(|(kind, _)| current.backend(kind).is_somebody_elses());
-            if let Some(password) = current.password.as_ref().filter(|_| !is_theirs) {
-                let auth = of_instance(redis::auth(requests.instance, password), parent);
-                plan.changes
-                    .push(ObjectChange::Secret(Intent::to_keep(&auth, parent)?));
-            }
-            for (kind, object) in objects {
-                keep(plan, current, parent, kind, &object)?;
-            }
-        }
-    }
-    if wanted.needs_elasticsearch() {
-        let object = elasticsearch::object(&requests.elasticsearch());
-        keep(plan, current, parent, &ELASTICSEARCH, &object)?;
-    }
-    Ok(())
 }
 
 /// A `ConfigMap` that outlives the instance. One that somebody else created under this name stays as it is.
@@ -266,14 +318,7 @@ fn keep_map(
         Some(live) if !is_made_here(&live.metadata) => Takeover::Refuse,
         _ => Takeover::Adopt,
     };
-    Ok(decide(intent, live, parent, takeover)?.map(ObjectChange::ConfigMap))
-}
-
-/// The major version of the database: an existing one stays, because an upgrade needs more than a new number.
-fn postgres_version(current: &Current, asked: Option<u32>, upgrade: &UpgradePlan) -> u32 {
-    percona::version(current.backend(&PERCONA).object.as_ref())
-        .or(asked)
-        .unwrap_or_else(|| *versions::postgres(&upgrade.now.version).end())
+    Ok(decide(intent, live, parent, takeover)?.map(ObjectChange::Apply))
 }
 
 /// Adds the instance's name as a label, so that objects that outlive it name it.
@@ -283,84 +328,4 @@ fn of_instance(mut object: Value, parent: &Parent) -> Value {
         values::merge(object, label);
     }
     object
-}
-
-/// An object that outlives the instance. An existing one that the operator did not create is used unchanged: it may be
-/// somebody's database.
-fn keep(
-    plan: &mut Plan,
-    current: &Current,
-    parent: &Parent,
-    kind: &'static ExternalKind,
-    object: &Value,
-) -> Result<(), Problem> {
-    let backend = current.backend(kind);
-    let Some(served) = &backend.served else {
-        return Ok(());
-    };
-    if backend.is_somebody_elses() {
-        return Ok(());
-    }
-    let live = backend.object.as_ref();
-    let intent = Intent::to_keep(&of_instance(object.clone(), parent), parent)?;
-    let intent = decide(intent, live, parent, Takeover::Adopt)?;
-    let change = intent.map(|intent| ObjectChange::External(served.resource.clone(), intent));
-    plan.changes.extend(change);
-    Ok(())
-}
-
-fn release(
-    wanted: &Wanted,
-    current: &Current,
-    parent: &Parent,
-    prerequisites: &Prerequisites,
-    upgrade: &UpgradePlan,
-    kind: &ServedKind,
-) -> Result<Option<ObjectChange>, Problem> {
-    let profile = prerequisites
-        .profile
-        .as_ref()
-        .ok()
-        .and_then(|profile| profile.as_ref().map(|profile| profile.defaults.clone()))
-        .unwrap_or_default();
-    let values = values::compose(&Input {
-        name: &wanted.name,
-        spec: &wanted.spec,
-        profile: &profile,
-        step_values: &upgrade.now.values,
-        chart: &ChartVersion::of(&upgrade.now.chart),
-        psql: prerequisites.postgres.as_ref().ok().and_then(Option::as_ref),
-        redis: prerequisites.redis.as_ref().ok().and_then(Option::as_ref),
-        buckets: prerequisites.storage.as_ref().ok().and_then(Option::as_ref),
-        mail: prerequisites.mail.as_ref().ok().and_then(Option::as_ref),
-        checksums: &current.checksums,
-    });
-    let (live, before) = (current.release.as_ref(), prerequisites.release.as_ref());
-    let chart = Chart {
-        object: before.map_or_else(|| flux::name(&wanted.name), |release| release.object.clone()),
-        release: match before {
-            Some(release) => release.name.clone(),
-            None => Some(wanted.name.clone()),
-        },
-        version: upgrade.now.chart.clone(),
-        values,
-        account: prerequisites
-            .account
-            .as_ref()
-            .ok()
-            .and_then(|account| account.name().map(str::to_owned)),
-    };
-    let object = flux::helm_release(&wanted.name, &chart, kind);
-    let intent = decide(Intent::new(&object, parent)?, live, parent, Takeover::Adopt)?;
-    Ok(
-        intent
-            .map(|intent| ObjectChange::Release(kind.resource.clone(), intent, live.cloned().map(Box::new))),
-    )
-}
-
-fn name_of(object: &Value) -> &str {
-    object
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
 }

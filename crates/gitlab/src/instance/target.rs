@@ -6,16 +6,6 @@ use crate::backends::request::BackendRequest;
 use crate::backends::{percona, redis};
 use crate::versions::Version;
 
-/// The validated request.
-pub enum Target {
-    /// An active instance.
-    Ensure(Box<Wanted>),
-    /// A suspended instance: nothing is changed.
-    Suspended,
-    /// A deleted instance.
-    Cleanup(CleanupTarget),
-}
-
 /// A valid instance.
 pub struct Wanted {
     /// Its name.
@@ -28,14 +18,6 @@ pub struct Wanted {
     pub secrets: Vec<String>,
     /// The last version in the status.
     pub installed: Option<Version>,
-}
-
-/// A deleted instance.
-pub struct CleanupTarget {
-    /// Its name.
-    pub name: String,
-    /// The derived Secrets in the status.
-    pub secrets: Vec<String>,
 }
 
 impl Wanted {

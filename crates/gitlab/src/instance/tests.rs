@@ -4,20 +4,22 @@ use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::DynamicObject;
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::{GitlabInstanceStatus, Phase};
-use stanchion_kernel::apply::Intent;
+use stanchion_kernel::apply::{Intent, ObjectChange};
 use stanchion_kernel::condition::find;
-use stanchion_kernel::context::Parent;
 use stanchion_kernel::external::{ExternalKind, ServedKind};
-use stanchion_kernel::{Outcome, Problem};
+use stanchion_kernel::{Done, Inputs, Outcome};
 
 use super::apply::Applied;
 use super::observe::{Backend, Current, Observed};
-use super::plan::{ObjectChange, Plan, plan};
+use super::plan::{Plan, plan};
+use super::prerequisites::{Blocker, Prerequisites};
 use super::report::report;
-use super::target::Target;
+use super::target::Wanted;
 use super::validate::validate;
 use super::{EXTERNAL_KINDS, GitlabController};
 use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
@@ -87,8 +89,14 @@ impl Case {
             .map(|key| (key, "b")),
         );
         let map = json!({ "versions": { "17.11.7": { "chartVersion": "8.11.8" } } });
-        let current = Current {
-            parent: Some(Parent::of(&instance)),
+        let objects = EXTERNAL_KINDS.iter().map(|kind| {
+            let backend = Backend {
+                served: Some(served(kind)),
+                object: None,
+            };
+            (*kind, backend)
+        });
+        let mut current = Current {
             map: Some(serde_json::from_value(map).unwrap()),
             secrets: [
                 secret("pg", &login),
@@ -96,42 +104,42 @@ impl Case {
                 secret("s3", &buckets),
             ]
             .into(),
-            backends: EXTERNAL_KINDS
-                .iter()
-                .map(|kind| {
-                    (
-                        *kind,
-                        Backend {
-                            served: Some(served(kind)),
-                            object: None,
-                        },
-                    )
-                })
-                .collect(),
-            repository_kind: Some(served(&HELM_REPOSITORY)),
-            release_kind: Some(served(&HELM_RELEASE)),
-            password: Some("made up".into()),
-            ..Current::default()
+            ..Current::alone(&instance)
         };
+        current.backends.objects = objects.collect();
+        current.flux.repository_kind = Some(served(&HELM_REPOSITORY));
+        current.flux.release_kind = Some(served(&HELM_RELEASE));
         Self { instance, current }
     }
 
     /// The plan, and its input.
-    fn plan(self) -> (Plan, Target, Observed, GitlabInstance) {
-        let target = validate(&self.instance).unwrap();
-        let observed = Observed::Ensure(Box::new(self.current));
-        (plan(&target, &observed).unwrap(), target, observed, self.instance)
+    fn plan(self) -> (Plan, Wanted, Observed, GitlabInstance) {
+        let wanted = validate(&self.instance).unwrap();
+        let observed = Observed {
+            prerequisites: Prerequisites::of(&wanted, &self.current),
+            current: self.current,
+        };
+        let mut inputs = Inputs {
+            now: Timestamp::UNIX_EPOCH,
+            random: &mut StdRng::seed_from_u64(1),
+        };
+        let plan = plan(&wanted, &observed, &mut inputs).unwrap();
+        (plan, wanted, observed, self.instance)
     }
 
     /// The status after a reconcile that wrote nothing.
     fn status(self) -> GitlabInstanceStatus {
-        let (plan, target, observed, instance) = self.plan();
-        let problem: Option<Problem> = plan.blocker.map(|blocker| blocker.problem());
+        let (plan, wanted, observed, instance) = self.plan();
+        let problem = match Blocker::done(plan.blocker.as_ref()) {
+            Done::Blocked(problem) => Some(problem),
+            Done::Complete => None,
+        };
         let outcome: Outcome<'_, GitlabController> = Outcome {
-            target: Some(&target),
+            target: Some(&wanted),
             observed: Some(&observed),
             applied: &Applied::default(),
             problem: problem.as_ref(),
+            blocked: problem.is_some(),
         };
         report(&instance, &outcome, Timestamp::UNIX_EPOCH).status
     }
@@ -142,33 +150,22 @@ impl Case {
             instance,
             mut current,
         } = self.clone();
-        // A password is generated only for a Redis without a Secret.
-        current.password = None;
         for change in self.plan().0.changes {
-            match change {
-                ObjectChange::Secret(intent) => {
-                    let made: Secret = live(&intent);
-                    current.secrets.insert(intent.name().to_owned(), made);
+            let (ObjectChange::Apply(intent) | ObjectChange::AdoptFields(intent, _)) = change else {
+                continue;
+            };
+            match intent.kind() {
+                "Secret" => drop(current.secrets.insert(intent.name().to_owned(), live(&intent))),
+                "ConfigMap" => current.init = Some(live::<ConfigMap>(&intent)),
+                "ServiceAccount" => current.account.account = Some(live(&intent)),
+                "RoleBinding" => current.account.binding = Some(live(&intent)),
+                "HelmRepository" => current.flux.repository = Some(live(&intent)),
+                "HelmRelease" => current.flux.release = Some(live(&intent)),
+                kind => {
+                    let mut backends = current.backends.objects.iter_mut();
+                    let (_, backend) = backends.find(|(known, _)| known.kind == kind).unwrap();
+                    backend.object = Some(live(&intent));
                 }
-                ObjectChange::ConfigMap(intent) => current.init = Some(live::<ConfigMap>(&intent)),
-                ObjectChange::External(kind, intent) if kind.kind == "HelmRepository" => {
-                    current.repository = Some(live(&intent));
-                }
-                ObjectChange::External(kind, intent) => {
-                    let backend = current
-                        .backends
-                        .iter_mut()
-                        .find(|(known, _)| known.kind == kind.kind);
-                    backend.unwrap().1.object = Some(live(&intent));
-                }
-                ObjectChange::Release(_, intent, _) => current.release = Some(live(&intent)),
-                ObjectChange::Account(intent) => current.account.account = Some(live(&intent)),
-                ObjectChange::Binding(intent) => current.account.binding = Some(live(&intent)),
-                ObjectChange::Restrict(..)
-                | ObjectChange::RemoveAccount(_)
-                | ObjectChange::RemoveBinding(_)
-                | ObjectChange::Uninstall(..)
-                | ObjectChange::RemoveSecret(_) => {}
             }
         }
         Self { instance, current }
@@ -185,29 +182,12 @@ fn live<K: serde::de::DeserializeOwned>(intent: &Intent) -> K {
 
 fn names(plan: &Plan) -> Vec<String> {
     let name = |change: &ObjectChange| match change {
-        ObjectChange::Secret(intent)
-        | ObjectChange::ConfigMap(intent)
-        | ObjectChange::Account(intent)
-        | ObjectChange::Binding(intent)
-        | ObjectChange::External(_, intent)
-        | ObjectChange::Release(_, intent, _) => {
+        ObjectChange::Apply(intent) | ObjectChange::AdoptFields(intent, _) => {
             let owned = intent.body().pointer("/metadata/ownerReferences").is_some();
-            format!(
-                "{} {}{}",
-                intent.kind(),
-                intent.name(),
-                if owned { "" } else { ", to keep" }
-            )
+            let kept = if owned { "" } else { ", to keep" };
+            format!("{} {}{kept}", intent.kind(), intent.name())
         }
-        ObjectChange::Uninstall(_, release) => {
-            format!("uninstall {}", release.metadata.name.as_deref().unwrap())
-        }
-        ObjectChange::Restrict(_, _, account) => format!("restrict to {account}"),
-        ObjectChange::RemoveSecret(meta)
-        | ObjectChange::RemoveAccount(meta)
-        | ObjectChange::RemoveBinding(meta) => {
-            format!("remove {}", meta.name.as_deref().unwrap())
-        }
+        other => format!("{other:?}"),
     };
     plan.changes.iter().map(name).collect()
 }
@@ -292,13 +272,13 @@ fn each_blocker_has_its_phase() {
         (MANAGED, |_| {}, Phase::Provisioning, "PostgresProvisioning"),
         (
             MANAGED,
-            |current| current.backends.clear(),
+            |current| current.backends.objects.clear(),
             Phase::Failed,
             "PostgresOperatorMissing",
         ),
         (
             "{}",
-            |current| current.release_kind = None,
+            |current| current.flux.release_kind = None,
             Phase::Failed,
             "FluxMissing",
         ),
@@ -373,7 +353,7 @@ fn only_flux_makes_an_instance_ready() {
     let mut case = Case::new(&json!({})).written();
     let described = case.clone().status();
     assert_eq!(described.phase, Some(Phase::Deploying));
-    let release: &mut DynamicObject = case.current.release.as_mut().unwrap();
+    let release: &mut DynamicObject = case.current.flux.release.as_mut().unwrap();
     release.data["status"] = json!({
         "observedGeneration": 1, "history": [{ "chartVersion": "8.11.8", "appVersion": "v17.11.7", "status": "deployed" }],
         "conditions": [{ "type": "Ready", "status": "True", "reason": "InstallSucceeded", "observedGeneration": 1 }],

@@ -6,7 +6,7 @@ use stanchion_api::gitlab::{Edition, GitlabInstanceSpec, patterns};
 use stanchion_api::loose::Loose;
 use stanchion_kernel::Problem;
 
-use super::target::{CleanupTarget, Target, Wanted};
+use super::target::Wanted;
 use crate::values;
 
 /// The reason of everything that only a change of the spec can fix.
@@ -18,10 +18,7 @@ const LONGEST_NAME: usize = 40;
 const LONGEST_WITH_ELASTICSEARCH: usize = 33;
 
 /// The target of an instance that is not being deleted.
-pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
-    if instance.spec.suspend {
-        return Ok(Target::Suspended);
-    }
+pub fn validate(instance: &GitlabInstance) -> Result<Wanted, Problem> {
     let name = instance.name_any();
     let longest = if instance.spec.elasticsearch.managed {
         LONGEST_WITH_ELASTICSEARCH
@@ -35,7 +32,7 @@ pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
         )));
     }
     check(&instance.spec)?;
-    Ok(Target::Ensure(Box::new(Wanted {
+    Ok(Wanted {
         name,
         namespace: instance.namespace().unwrap_or_default(),
         spec: instance.spec.clone(),
@@ -48,15 +45,6 @@ pub fn validate(instance: &GitlabInstance) -> Result<Target, Problem> {
             .status
             .as_ref()
             .and_then(|status| status.installed_version.as_ref()?.parse().ok()),
-    })))
-}
-
-/// The target of an instance that is being deleted.
-pub fn cleanup_target(instance: &GitlabInstance) -> Target {
-    let status = instance.status.clone().unwrap_or_default();
-    Target::Cleanup(CleanupTarget {
-        name: instance.name_any(),
-        secrets: status.secrets,
     })
 }
 
@@ -176,7 +164,9 @@ fn invalid(message: impl Into<String>) -> Problem {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+    use stanchion_kernel::Reconciler as _;
 
+    use super::super::GitlabController;
     use super::*;
 
     type Change = fn(&mut Value);
@@ -252,6 +242,6 @@ mod tests {
             it["spec"]["suspend"] = json!(true);
             it["spec"]["redis"] = json!({});
         });
-        assert!(matches!(validate(&suspended), Ok(Target::Suspended)));
+        assert!(GitlabController::is_suspended(&suspended));
     }
 }

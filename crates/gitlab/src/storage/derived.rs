@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::Buckets;
 
@@ -46,6 +47,23 @@ impl Derived {
             Self::Rails => "connection",
             Self::Registry | Self::Backup => "config",
         }
+    }
+
+    /// The names of all derived Secrets.
+    pub fn names(instance: &str) -> [String; 3] {
+        Self::ALL.map(|derived| derived.name(instance))
+    }
+
+    /// The Secret.
+    pub fn object(self, instance: &str, buckets: &Buckets) -> Result<Value, Unwritable> {
+        let text = self.text(instance, buckets)?;
+        Ok(json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": { "name": self.name(instance) },
+            "type": "Opaque",
+            "stringData": { self.key(): text.expose_secret() },
+        }))
     }
 
     /// The text under that key.

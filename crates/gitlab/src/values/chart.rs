@@ -1,4 +1,7 @@
 //! Differences between versions of the chart.
+//!
+//! The crate `semver` does not replace this: `spec.helm.version` may be a range such as `9.x`, of which only the first
+//! numbers count, and neither its `Version` nor its `VersionReq` says which versions a range is about.
 
 /// The chart's version, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

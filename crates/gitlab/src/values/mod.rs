@@ -2,7 +2,7 @@
 //!
 //! | layer | contains |
 //! |---|---|
-//! | `bundled` | switches off what the chart bundles and the cluster provides, unless a later layer enables it |
+//! | `backends::BUNDLED` | switches off what the chart bundles and the cluster provides, unless a later layer enables it |
 //! | the profile | values that instances share |
 //! | the version map | values that the chart of one version needs |
 //! | the subjects below | the values for the fields of the spec |
@@ -13,19 +13,12 @@
 //!
 //! The values contain no secret: everybody who may read a `HelmRelease` may read them.
 
-mod backups;
-mod bundled;
+mod backends;
 mod chart;
 mod checksums;
-mod edition;
-mod hosts;
-mod mail;
 mod merge;
 mod named;
-mod placement;
-mod psql;
-mod redis;
-mod storage;
+mod spec;
 
 use serde_json::Value;
 use stanchion_api::gitlab::{GitlabInstanceSpec, ProfileDefaults, Values};
@@ -66,21 +59,21 @@ pub struct Input<'a> {
 
 /// The values of the spec by subject. Subjects do not overlap, so their order does not matter.
 const SUBJECTS: [fn(&Input<'_>) -> Value; 9] = [
-    edition::values,
-    hosts::values,
-    psql::values,
-    redis::values,
-    storage::values,
-    mail::values,
-    backups::values,
-    placement::values,
+    spec::edition,
+    spec::hosts,
+    backends::psql,
+    backends::redis,
+    backends::buckets,
+    spec::mail,
+    spec::backups,
+    spec::placement,
     checksums::values,
 ];
 
 /// The values for an instance.
 pub fn compose(input: &Input<'_>) -> Values {
     let mut values = Values::new();
-    lay(&mut values, bundled::PARTS.map(|part| part(input)));
+    lay(&mut values, backends::BUNDLED.map(|part| part(input)));
     merge(&mut values, &input.profile.values);
     merge(&mut values, input.step_values);
     lay(&mut values, SUBJECTS.map(|subject| subject(input)));

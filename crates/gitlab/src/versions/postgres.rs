@@ -6,16 +6,22 @@ use std::ops::RangeInclusive;
 
 use super::Version;
 
-/// For each major version of GitLab: the oldest supported and the newest tested major version of PostgreSQL.
-///
-/// The lower bounds of 18 and 19 are in the notes of their charts. The rows of 15 and 16, and the upper bounds of 17
-/// and 18, are GitLab's requirements when this was written, and were not verified again. No document states that 19
-/// supports 18, so 18 is not offered for it.
+/// For each major version of GitLab: the oldest supported and the newest tested major version of PostgreSQL, as in
+/// [GitLab's requirements](https://docs.gitlab.com/install/requirements/#postgresql). They no longer list 15.
 const KNOWN: [(u32, RangeInclusive<u32>); 5] = [
+    // https://gitlab.com/gitlab-org/gitlab/-/merge_requests/88595 and, for 15.11,
+    // https://gitlab.com/gitlab-org/gitlab/-/merge_requests/114624
     (15, 12..=14),
+    // https://gitlab.com/gitlab-org/gitlab/-/merge_requests/120551 and
+    // https://gitlab.com/gitlab-org/gitlab/-/merge_requests/119344
     (16, 13..=15),
+    // https://gitlab.com/gitlab-org/omnibus-gitlab/-/issues/8341 and
+    // https://gitlab.com/gitlab-org/gitlab/-/merge_requests/145298
     (17, 14..=16),
+    // https://gitlab.com/gitlab-org/gitlab/-/merge_requests/190814 and
+    // https://gitlab.com/gitlab-org/gitlab/-/issues/521159
     (18, 16..=17),
+    // https://gitlab.com/gitlab-org/omnibus-gitlab/-/work_items/9757
     (19, 17..=17),
 ];
 

@@ -1,4 +1,7 @@
 //! Versions as numbers: compared as text, 18.8.10 would come before 18.8.9.
+//!
+//! The crate `semver` does not replace this: it refuses the `v` of a chart's application version, accepts `17.11.7-ee` as
+//! older than 17.11.7, and has no type for a version without its patch, which required upgrade stops are.
 
 use std::fmt;
 use std::str::FromStr;

@@ -14,31 +14,19 @@ const STORAGE: &str = "shop-gitlab-rails-storage";
 
 #[tokio::test]
 async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     env.instance("shop", json!({})).await;
     env.release("shop").await;
-    // Like helm-controller: the finalizer holds the object until the release is uninstalled.
-    let holds = Patch::Merge(json!({ "metadata": { "finalizers": ["finalizers.fluxcd.io"] } }));
-    let releases = env.external(&HELM_RELEASE);
-    releases
-        .patch("shop-gitlab", &PatchParams::default(), &holds)
-        .await
-        .unwrap();
+    env.flux_holds_the_release().await;
     env.installed("shop", "17.11.7").await;
     env.phase("shop", Phase::Ready).await;
 
     env.delete("shop").await;
     env.phase("shop", Phase::Terminating).await;
-    let leaving = releases.get("shop-gitlab").await.unwrap();
+    let leaving = env.external(&HELM_RELEASE).get("shop-gitlab").await.unwrap();
     assert!(leaving.metadata.deletion_timestamp.is_some());
     env.secrets().get(STORAGE).await.expect("its pods still read it");
-    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-    releases
-        .patch("shop-gitlab", &PatchParams::default(), &release)
-        .await
-        .unwrap();
+    env.flux_releases_it().await;
 
     env.wait().gone(&env.instances(), "shop").await;
     env.wait().gone(&env.secrets(), STORAGE).await;
@@ -56,9 +44,7 @@ async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
 /// Flux does not uninstall a suspended release that is deleted: GitLab would run on without its Secrets.
 #[tokio::test]
 async fn a_suspended_release_is_left_to_a_person() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     env.instance("shop", json!({})).await;
     env.release("shop").await;
     let releases = env.external(&HELM_RELEASE);
@@ -82,9 +68,7 @@ async fn a_suspended_release_is_left_to_a_person() {
 
 #[tokio::test]
 async fn a_managed_database_outlives_its_instance_and_is_found_again() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     let managed = json!({ "postgres": { "managed": true, "credentialsSecret": null } });
     env.instance("shop", managed.clone()).await;
     env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
@@ -130,13 +114,8 @@ async fn without_flux_an_instance_still_goes() {
 /// The database stays, and refuses a version that is older than its schema.
 #[tokio::test]
 async fn a_database_that_stays_remembers_the_last_version() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
-    env.instance("shop", json!({ "version": "18.2.8" })).await;
-    env.release_of("shop", "9.2.8").await;
-    env.installed("shop", "18.2.8").await;
-    env.phase("shop", Phase::Ready).await;
+    let (env, _operator) = TestEnv::operated().await;
+    env.running("18.2.8", "9.2.8").await;
     env.delete("shop").await;
     env.wait().gone(&env.instances(), "shop").await;
     env.instance("shop", json!({ "version": "17.11.7" })).await;

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::RoleBinding;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
@@ -13,19 +11,10 @@ use stanchion_gitlab::account;
 use stanchion_gitlab::charts::Tenants;
 use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
 
+use crate::prepared::ACCOUNT;
 use crate::test_env::{TestEnv, ready};
 
-const ACCOUNT: &str = "shop-gitlab-release";
-
 impl TestEnv {
-    fn accounts(&self) -> Api<ServiceAccount> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    fn bindings(&self) -> Api<RoleBinding> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
     /// Applies a profile; profiles are cluster-scoped, so its name contains the namespace.
     async fn profile(&self, release: Value) -> String {
         let name = format!("{}-profile", self.namespace);
@@ -77,9 +66,7 @@ fn version(object: &impl kube::ResourceExt) -> u64 {
 
 #[tokio::test]
 async fn a_release_is_installed_as_an_account_of_its_namespace() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     env.instance("shop", json!({})).await;
     let release = env.release("shop").await;
     assert_eq!(
@@ -126,9 +113,7 @@ async fn a_release_is_installed_as_an_account_of_its_namespace() {
 
 #[tokio::test]
 async fn charts_of_strangers_are_refused() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     for url in [
         "http://charts.gitlab.io",
         "http://10.0.0.1/charts",
@@ -198,17 +183,10 @@ async fn an_old_release_gets_an_account_without_a_reinstall() {
 /// Flux uninstalls with the `ServiceAccount`, and silently uninstalls nothing if it is gone.
 #[tokio::test]
 async fn the_account_is_there_until_the_release_is_gone() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     env.instance("shop", json!({})).await;
     env.release("shop").await;
-    let releases = env.external(&HELM_RELEASE);
-    let holds = Patch::Merge(json!({ "metadata": { "finalizers": ["finalizers.fluxcd.io"] } }));
-    releases
-        .patch("shop-gitlab", &PatchParams::default(), &holds)
-        .await
-        .unwrap();
+    env.flux_holds_the_release().await;
     // Foreground deletion: everything that the instance owns is deleted at once.
     let params = DeleteParams {
         propagation_policy: Some(PropagationPolicy::Foreground),
@@ -225,11 +203,7 @@ async fn the_account_is_there_until_the_release_is_gone() {
     env.wait()
         .until(&env.accounts(), ACCOUNT, |again| again.uid() != before.uid())
         .await;
-    let release = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-    releases
-        .patch("shop-gitlab", &PatchParams::default(), &release)
-        .await
-        .unwrap();
+    env.flux_releases_it().await;
     env.wait().gone(&env.instances(), "shop").await;
     env.wait().gone(&env.accounts(), ACCOUNT).await;
     env.wait().gone(&env.bindings(), ACCOUNT).await;
@@ -238,9 +212,7 @@ async fn the_account_is_there_until_the_release_is_gone() {
 /// A `ServiceAccount` that somebody else created under this name may have any permissions.
 #[tokio::test]
 async fn an_account_of_somebody_else_is_not_used() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     env.account_named(ACCOUNT).await;
     env.instance("shop", json!({})).await;
     let refused = env.shows("shop", Phase::Failed, "NotOurs").await;
@@ -258,9 +230,7 @@ async fn an_account_of_somebody_else_is_not_used() {
 /// Every namespace can name a profile: its `ServiceAccount` is used only where the administrator created it.
 #[tokio::test]
 async fn the_account_of_a_profile_must_be_in_the_namespace() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     let profile = env.profile(json!({ "serviceAccountName": "gitlab-admin" })).await;
     env.instance("shop", json!({ "profile": profile })).await;
     let waits = env.shows("shop", Phase::Pending, "ServiceAccountMissing").await;
@@ -320,9 +290,7 @@ async fn an_account_of_another_namespace_cannot_be_named() {
 
 #[tokio::test]
 async fn a_profile_may_bring_its_own_repository() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     let url = "oci://mirror.example.com/charts";
     let profile = env.profile(json!({ "repository": { "url": url } })).await;
     env.instance("shop", json!({ "profile": profile })).await;
@@ -333,9 +301,7 @@ async fn a_profile_may_bring_its_own_repository() {
 
 #[tokio::test]
 async fn what_the_account_may_not_create_is_named_with_the_ways_out() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     env.instance(
         "shop",
         json!({ "helm": { "values": { "nginx-ingress": { "enabled": true } } } }),

@@ -1,11 +1,8 @@
-//! Derives findings from what was read: for each dependency of an instance, how to use it or what blocks it. Pure; the
-//! plan acts on the findings, the report shows them.
+//! Derives from what was read, for each dependency of an instance, how to use it or what blocks it. Pure; `observe` does
+//! it once a pass, the plan acts on it, and the report shows it.
 
-mod cluster;
-mod postgres;
-mod redis;
+mod backends;
 mod release;
-mod secrets;
 mod upgrade;
 
 use std::collections::BTreeMap;
@@ -14,11 +11,11 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::gitlab::{ChartRepository, ElasticsearchAddress, GitlabProfileSpec, Phase};
 use stanchion_kernel::external::ExternalKind;
-use stanchion_kernel::problem::{Cause, Retry};
-use stanchion_kernel::{Class, Problem};
+use stanchion_kernel::problem::Retry;
+use stanchion_kernel::{Class, Done, Problem};
 
-pub use release::Account;
-pub use upgrade::UpgradePlan;
+pub use release::{Account, FluxKinds};
+pub use upgrade::{Held, UpgradePlan, Wait};
 
 use super::observe::Current;
 use super::target::Wanted;
@@ -45,8 +42,6 @@ pub struct Blocker {
     pub message: String,
     /// When to retry, if nothing reports the end.
     pub requeue_after: Option<Duration>,
-    /// Whether it waits for an answer of the database that nobody has asked for yet.
-    pub needs_answer: bool,
 }
 
 impl Blocker {
@@ -87,13 +82,16 @@ impl Blocker {
             reason,
             message: message.into(),
             requeue_after: None,
-            needs_answer: false,
         }
     }
 
-    /// The obstacle as the error of a reconcile step.
-    pub fn problem(&self) -> Problem {
-        let problem = Problem::new(self.class, self.reason, self.message.clone()).with_cause(Cause::Blocked);
+    /// The end of a step that did everything, but for what is blocked.
+    pub fn done(blocker: Option<&Self>) -> Done {
+        blocker.map_or(Done::Complete, |blocker| Done::Blocked(blocker.problem()))
+    }
+
+    fn problem(&self) -> Problem {
+        let problem = Problem::new(self.class, self.reason, self.message.clone());
         match self.requeue_after {
             Some(requeue_after) => problem.with_retry(Retry::After(requeue_after)),
             None => problem,
@@ -125,72 +123,127 @@ pub struct Prerequisites {
     pub repository: Check<ChartRepository>,
     /// The `ServiceAccount` that Flux installs with.
     pub account: Check<Account>,
-    /// Whether Flux is installed.
-    pub flux: Check<()>,
+    /// The kinds of Flux.
+    pub flux: Check<FluxKinds>,
     /// Whether there is object storage, provided or from the chart.
     pub stored: Check<()>,
     /// The state of the release.
     pub release: Option<Release>,
 }
 
+/// What the backends are made from.
+pub struct BackendInputs<'a> {
+    /// The version and its upgrade path.
+    pub upgrade: &'a UpgradePlan,
+    /// The profile.
+    pub profile: Option<&'a GitlabProfileSpec>,
+}
+
+/// What the release is made from.
+pub struct ReleaseInputs<'a> {
+    /// The version and its upgrade path.
+    pub upgrade: &'a UpgradePlan,
+    /// The profile.
+    pub profile: Option<&'a GitlabProfileSpec>,
+    /// The chart repository.
+    pub repository: &'a ChartRepository,
+    /// The `ServiceAccount` that Flux installs with.
+    pub account: &'a Account,
+    /// The database.
+    pub postgres: Option<&'a Psql>,
+    /// Redis.
+    pub redis: Option<&'a RedisLogin>,
+    /// The buckets.
+    pub storage: Option<&'a Buckets>,
+    /// The mail server.
+    pub mail: Option<&'a Mail>,
+    /// The kinds of Flux.
+    pub flux: &'a FluxKinds,
+}
+
 impl Prerequisites {
-    /// Derives all findings.
+    /// Derives everything. The database has not been asked.
     pub fn of(wanted: &Wanted, current: &Current) -> Self {
         let ours = release::recognised(current);
-        let release = current.release.as_ref().filter(|_| ours.is_ok()).map(Release::of);
-        let profile = secrets::profile(wanted, current);
+        let release = current.flux.release.as_ref().filter(|_| ours.is_ok());
+        let release = release.map(Release::of);
+        let profile = release::profile(wanted, current);
         let known = profile.as_ref().ok().and_then(Option::as_ref);
         let requests = wanted.requests(known.map(|profile| &profile.defaults));
-        let postgres = postgres::find(wanted, current, &requests);
         let upgrade = upgrade::find(wanted, current, release.as_ref());
         Self {
             ours,
             repository: release::repository(wanted, current, known),
             account: release::account(wanted, current, known),
-            flux: cluster::flux(current),
-            stored: cluster::stored(wanted, &upgrade),
+            flux: release::flux(current),
+            stored: release::stored(wanted, &upgrade),
             upgrade,
-            redis: redis::find(wanted, current, &requests),
-            elasticsearch: secrets::elasticsearch(wanted, current),
-            storage: secrets::storage(wanted, current),
-            mail: secrets::mail(wanted, current),
-            license: secrets::license(wanted, current),
-            postgres,
+            postgres: backends::postgres(wanted, current, &requests),
+            redis: backends::redis(wanted, current, &requests),
+            elasticsearch: backends::elasticsearch(wanted, current),
+            storage: backends::storage(wanted, current),
+            mail: backends::mail(wanted, current),
+            license: release::license(wanted, current),
             profile,
             release,
         }
     }
 
-    /// What blocks everything: without these it is unknown what to create.
-    pub fn before_backends(&self) -> Option<&Blocker> {
-        self.upgrade.as_ref().err().or(self.profile.as_ref().err())
+    /// Decides about the upgrade again, with the database's answer.
+    pub fn with_answer(self, wanted: &Wanted, current: &Current) -> Self {
+        let upgrade = upgrade::find(wanted, current, self.release.as_ref());
+        Self {
+            stored: release::stored(wanted, &upgrade),
+            upgrade,
+            ..self
+        }
     }
 
-    /// What blocks the release, in the order in which it is reported.
-    pub fn before_release(&self) -> Option<&Blocker> {
-        self.before_backends()
-            .or(self.ours.as_ref().err())
-            .or(self.repository.as_ref().err())
-            .or(self.account.as_ref().err())
-            .or(self.postgres.as_ref().err())
-            .or(self.redis.as_ref().err())
-            .or(self.storage.as_ref().err())
-            .or(self.mail.as_ref().err())
-            .or(self.license.as_ref().err())
-            .or(self.flux.as_ref().err())
-            .or(self.stored.as_ref().err())
+    /// What the backends are made from; or what blocks everything, because it is unknown what to create.
+    pub fn for_backends(&self) -> Result<BackendInputs<'_>, &Blocker> {
+        Ok(BackendInputs {
+            upgrade: self.upgrade.as_ref()?,
+            profile: self.profile.as_ref()?.as_ref(),
+        })
+    }
+
+    /// What the release is made from; or what blocks it. The first of several blockers is reported.
+    pub fn for_release(&self) -> Result<ReleaseInputs<'_>, &Blocker> {
+        let BackendInputs { upgrade, profile } = self.for_backends()?;
+        self.ours.as_ref()?;
+        let (repository, account) = (self.repository.as_ref()?, self.account.as_ref()?);
+        let (postgres, redis) = (self.postgres.as_ref()?, self.redis.as_ref()?);
+        let (storage, mail) = (self.storage.as_ref()?, self.mail.as_ref()?);
+        self.license.as_ref()?;
+        let flux = self.flux.as_ref()?;
+        self.stored.as_ref()?;
+        Ok(ReleaseInputs {
+            upgrade,
+            profile,
+            repository,
+            account,
+            postgres: postgres.as_ref(),
+            redis: redis.as_ref(),
+            storage: storage.as_ref(),
+            mail: mail.as_ref(),
+            flux,
+        })
+    }
+
+    /// Why the next step of an upgrade is not taken yet.
+    pub fn held(&self) -> Option<&Blocker> {
+        let upgrade = self.upgrade.as_ref().ok()?;
+        upgrade.held.as_ref().map(|held| &held.blocker)
+    }
+
+    /// What the instance lacks, whatever its release does.
+    pub fn unmet(&self) -> Option<&Blocker> {
+        self.for_release().err().or(self.elasticsearch.as_ref().err())
     }
 
     /// What keeps the instance from being ready, besides the release itself.
     pub fn before_ready(&self) -> Option<&Blocker> {
-        let held = self
-            .upgrade
-            .as_ref()
-            .ok()
-            .and_then(|upgrade| upgrade.held.as_ref());
-        self.before_release()
-            .or(self.elasticsearch.as_ref().err())
-            .or(held)
+        self.unmet().or(self.held())
     }
 }
 
@@ -198,7 +251,7 @@ impl Prerequisites {
 pub fn database(wanted: &Wanted, current: &Current) -> Option<String> {
     let spec = &wanted.spec.postgres;
     if spec.managed {
-        let cluster = current.backend(&PERCONA).object.as_ref()?;
+        let cluster = current.backends.of(&PERCONA).object.as_ref()?;
         return Some(format!("PerconaPGCluster/{}", cluster.metadata.uid.as_deref()?));
     }
     let Some(name) = &spec.credentials_secret else {

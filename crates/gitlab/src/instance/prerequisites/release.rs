@@ -1,19 +1,32 @@
-//! Checks the chart's repository, and the `ServiceAccount` that Flux installs with.
+//! What the release needs beside its backends: Flux, the profile, the chart's repository, a license, and the
+//! `ServiceAccount` that Flux installs with.
 
 use std::time::Duration;
 
 use serde_json::Value;
-use stanchion_api::gitlab::{ChartRepository, GitlabProfileSpec};
+use stanchion_api::gitlab::{ChartRepository, Edition, GitlabProfileSpec};
 use stanchion_kernel::apply::is_owned;
+use stanchion_kernel::external::ServedKind;
 use stanchion_kernel::text::shorten;
 
 use super::super::observe::Current;
 use super::super::target::Wanted;
-use super::{Blocker, Check};
+use super::{Blocker, Check, UpgradePlan, named};
 use crate::account;
+use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
+use crate::values::{self, ChartVersion};
 
 /// How often the obstacles of the `ServiceAccount` are checked.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
+
+/// The kinds of Flux, as the cluster serves them.
+#[derive(Clone, Debug)]
+pub struct FluxKinds {
+    /// Repositories.
+    pub repositories: ServedKind,
+    /// Releases.
+    pub releases: ServedKind,
+}
 
 /// The `ServiceAccount` that Flux installs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,14 +52,14 @@ impl Account {
 /// Whether the existing release may be adopted: one that the instance controls, or one of GitLab's chart without a
 /// controller. Another chart under this name belongs to somebody else, and would be replaced by GitLab.
 pub(super) fn recognised(current: &Current) -> Check<()> {
-    let (Some(release), Some(parent)) = (&current.release, &current.parent) else {
+    let Some(release) = &current.flux.release else {
         return Ok(());
     };
     let chart = release
         .data
         .pointer("/spec/chart/spec/chart")
         .and_then(Value::as_str);
-    if is_owned(&release.metadata, parent) || chart == Some("gitlab") {
+    if is_owned(&release.metadata, &current.parent) || chart == Some("gitlab") {
         return Ok(());
     }
     let words = format!(
@@ -112,4 +125,78 @@ pub(super) fn account(
         });
     }
     Ok(Account::Own(account::name(&wanted.name)))
+}
+
+/// The profile.
+pub(super) fn profile(wanted: &Wanted, current: &Current) -> Check<Option<GitlabProfileSpec>> {
+    let Some(name) = &wanted.spec.profile else {
+        return Ok(None);
+    };
+    let found = current.profile.clone().map(Some);
+    found.ok_or_else(|| {
+        Blocker::pending(
+            "ProfileMissing",
+            format!("GitlabProfile {name} is not there yet; create it, or remove spec.profile"),
+        )
+    })
+}
+
+/// The license. Otherwise its absence would only show when GitLab runs without the licensed features.
+pub(super) fn license(wanted: &Wanted, current: &Current) -> Check<()> {
+    let Some(name) = wanted
+        .spec
+        .license_secret
+        .as_ref()
+        .filter(|_| wanted.spec.edition == Edition::Ee)
+    else {
+        return Ok(());
+    };
+    let secret = named(&current.secrets, name, "LicenseMissing", "license")?;
+    let has_key = secret
+        .data
+        .as_ref()
+        .is_some_and(|data| data.contains_key("license"));
+    has_key.then_some(()).ok_or_else(|| {
+        Blocker::failed(
+            "LicenseMissing",
+            format!("license: Secret {name} has no key license; add it"),
+        )
+    })
+}
+
+/// Whether Flux is installed.
+pub(super) fn flux(current: &Current) -> Check<FluxKinds> {
+    let flux = &current.flux;
+    if let (Some(repositories), Some(releases)) = (&flux.repository_kind, &flux.release_kind) {
+        return Ok(FluxKinds {
+            repositories: repositories.clone(),
+            releases: releases.clone(),
+        });
+    }
+    let missing: Vec<String> = [
+        (&HELM_REPOSITORY, &flux.repository_kind),
+        (&HELM_RELEASE, &flux.release_kind),
+    ]
+    .into_iter()
+    .filter(|(_, served)| served.is_none())
+    .map(|(kind, _)| kind.definition())
+    .collect();
+    Err(Blocker::failed(
+        "FluxMissing",
+        format!("Flux is not installed: the cluster has no {}", missing.join(", ")),
+    ))
+}
+
+/// Whether there is object storage: charts from 10 on do not provide their own.
+pub(super) fn stored(wanted: &Wanted, upgrade: &Check<UpgradePlan>) -> Check<()> {
+    let given = wanted.spec.object_storage.credentials_secret.is_some()
+        || values::names_object_storage(&wanted.spec.helm.values);
+    let chart = upgrade.as_ref().ok().map(|upgrade| upgrade.now.chart.as_str());
+    match chart.filter(|chart| !given && !ChartVersion::of(chart).bundles_minio()) {
+        None => Ok(()),
+        Some(chart) => Err(Blocker::failed(
+            "ObjectStorageMissing",
+            format!("chart {chart} brings no object storage: set objectStorage.credentialsSecret"),
+        )),
+    }
 }

@@ -6,7 +6,7 @@ use stanchion_api::gitlab::{GitlabVersionMapSpec, Phase};
 use stanchion_kernel::Class;
 use stanchion_kernel::text::shorten;
 
-use super::super::observe::Current;
+use super::super::observe::{Current, Database};
 use super::super::target::Wanted;
 use super::{Blocker, Check};
 use crate::backends::kinds::PERCONA;
@@ -15,9 +15,6 @@ use crate::flux::{Progress, Release, Running};
 use crate::record;
 use crate::values::ChartVersion;
 use crate::versions::{self, Step, Version, by_chart, path, resolve};
-
-/// The reason while the next step waits for the database's answer.
-const ASKING: &str = "AskingForMigrations";
 
 /// How often the database is queried during an upgrade: nothing reports the end of its migrations.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
@@ -34,7 +31,44 @@ pub struct UpgradePlan {
     /// The running version, if known.
     pub running: Option<Version>,
     /// Why the next step is not taken yet.
-    pub held: Option<Blocker>,
+    pub held: Option<Held>,
+}
+
+/// Why the next step of an upgrade is not taken yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// What it waits for.
+    pub wait: Wait,
+    /// The blocker that is reported.
+    pub blocker: Blocker,
+}
+
+/// What the next step of an upgrade waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Somebody has to repair the release.
+    FailedRelease,
+    /// Flux is at work on the release.
+    WorkingRelease,
+    /// The database was not asked whether its migrations are finished.
+    DatabaseAnswer,
+    /// Migrations are not finished.
+    Migrations,
+    /// The database did not answer.
+    UnknownMigrations,
+}
+
+impl Wait {
+    /// The reason that is reported.
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::FailedRelease => "ReleaseFailed",
+            Self::WorkingRelease => "ReleaseAtWork",
+            Self::DatabaseAnswer => "AskingForMigrations",
+            Self::Migrations => "MigrationsUnfinished",
+            Self::UnknownMigrations => "MigrationsUnknown",
+        }
+    }
 }
 
 /// Computes the upgrade path.
@@ -145,9 +179,9 @@ fn may_go_on(
     release: Option<&Release>,
     running: &Version,
     next: &Step,
-) -> Check<()> {
-    let is_told = release.is_some_and(|release| release.chart == next.chart);
-    if is_told || next.version.minor() == running.minor() {
+) -> Result<(), Held> {
+    let is_requested = release.is_some_and(|release| release.chart == next.chart);
+    if is_requested || next.version.minor() == running.minor() {
         return Ok(());
     }
     if let Some(release) = release {
@@ -160,13 +194,13 @@ fn may_go_on(
             Progress::Done | Progress::Waiting { .. } => {}
             Progress::Failed { reason, message } => {
                 return Err(held(
-                    "ReleaseFailed",
+                    Wait::FailedRelease,
                     format!("{} waits: {reason}: {message}", next.version),
                 ));
             }
             Progress::Working(words) => {
                 return Err(held(
-                    "ReleaseAtWork",
+                    Wait::WorkingRelease,
                     format!("{} waits until Flux is done: {words}", next.version),
                 ));
             }
@@ -176,23 +210,20 @@ fn may_go_on(
         return Ok(());
     }
     match &current.database {
-        None => Err(Blocker {
-            needs_answer: true,
-            ..held(
-                ASKING,
-                format!("{} waits for the database's answer", next.version),
-            )
-        }),
-        Some(Ok(answer)) if answer.unfinished == 0 => Ok(()),
-        Some(Ok(answer)) => Err(held(
-            "MigrationsUnfinished",
+        Database::NotAsked => Err(held(
+            Wait::DatabaseAnswer,
+            format!("{} waits for the database's answer", next.version),
+        )),
+        Database::Answered(answer) if answer.unfinished == 0 => Ok(()),
+        Database::Answered(answer) => Err(held(
+            Wait::Migrations,
             format!(
                 "{} waits: {} background migrations of {running} are not finished",
                 next.version, answer.unfinished
             ),
         )),
-        Some(Err(why)) => Err(held(
-            "MigrationsUnknown",
+        Database::NoAnswer(why) => Err(held(
+            Wait::UnknownMigrations,
             format!(
                 "{} waits: whether the background migrations of {running} are finished is not known: {why}. \
                  spec.upgrade.waitForMigrations: false goes on without",
@@ -229,10 +260,13 @@ fn check_postgres(
 /// The server's major version, if known: from the object of a managed server, or from the query.
 fn server_version(wanted: &Wanted, current: &Current) -> Option<u32> {
     if wanted.spec.postgres.managed {
-        return percona::version(current.backend(&PERCONA).object.as_ref()).or(wanted.spec.postgres.version);
+        return percona::version(current.backends.of(&PERCONA).object.as_ref())
+            .or(wanted.spec.postgres.version);
     }
-    let answer = current.database.as_ref()?.as_ref().ok()?;
-    Some(answer.version)
+    match &current.database {
+        Database::Answered(answer) => Some(answer.version),
+        Database::NotAsked | Database::NoAnswer(_) => None,
+    }
 }
 
 /// The release that Helm deployed under this name before the instance existed.
@@ -274,11 +308,12 @@ fn unmapped(chart: &str) -> Step {
     }
 }
 
-fn held(reason: &'static str, message: String) -> Blocker {
-    Blocker {
+fn held(wait: Wait, message: String) -> Held {
+    let blocker = Blocker {
         requeue_after: Some(ASK_AGAIN),
-        ..Blocker::new(Class::Dependency, Phase::Deploying, reason, message)
-    }
+        ..Blocker::new(Class::Dependency, Phase::Deploying, wait.reason(), message)
+    };
+    Held { wait, blocker }
 }
 
 fn blocked(message: String) -> Blocker {

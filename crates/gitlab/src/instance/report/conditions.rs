@@ -16,7 +16,7 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, prerequisit
         (_, true) => "Provided",
         _ => "InValues",
     };
-    let known = prerequisites.before_backends().is_none();
+    let known = prerequisites.for_backends().is_ok();
     if known || !spec.postgres.managed {
         let how = how(spec.postgres.managed, spec.postgres.credentials_secret.is_some());
         state(

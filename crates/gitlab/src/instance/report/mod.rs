@@ -10,17 +10,15 @@ use stanchion_api::gitlab::{GitlabInstanceStatus, Phase, condition};
 use stanchion_kernel::apply::is_owned;
 use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::events::{EventRecord, Severity, TransitionEvent};
-use stanchion_kernel::problem::Cause;
 use stanchion_kernel::text::shorten;
 use stanchion_kernel::{Class, Outcome, Problem, Report};
 
 use super::GitlabController;
-use super::cleanup;
 use super::observe::{Current, Observed};
 use super::prerequisites::{Blocker, Prerequisites};
-use super::secrets;
-use super::target::{CleanupTarget, Target, Wanted};
+use super::target::Wanted;
 use crate::flux::{Progress, Release};
+use crate::storage::Derived;
 
 /// Every condition of this kind.
 pub const CONDITIONS: &[&str] = &[
@@ -45,76 +43,52 @@ pub const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
 
 type InstanceOutcome<'a> = Outcome<'a, GitlabController>;
 
-/// The status after a reconcile.
+/// The status after a pass.
 pub fn report(
     instance: &GitlabInstance,
     outcome: &InstanceOutcome<'_>,
     now: Timestamp,
 ) -> Report<GitlabInstanceStatus> {
-    let mut status = instance.status.clone().unwrap_or_default();
-    match (outcome.target, outcome.observed) {
-        (Some(Target::Cleanup(cleanup)), observed) => ending(status, cleanup, observed, outcome.problem),
-        (Some(Target::Suspended), _) => {
-            status.phase = Some(Phase::Suspended);
-            let words = "suspended: nothing is touched until spec.suspend is false";
-            status.message = Some(words.into());
-            // An instance that was never observed only reports that; otherwise the observed conditions stay.
-            if find(&status.conditions, condition::READY).is_none() {
-                let mut conditions = Conditions::new(&status.conditions, instance.metadata.generation, now);
-                conditions.set(condition::READY, Truth::Unknown, "Suspended", words);
-                status.conditions = conditions.finish();
-            }
-            Report {
-                idle_reason: "Suspended",
-                ..Report::new(status)
-            }
-        }
-        (Some(Target::Ensure(wanted)), Some(Observed::Ensure(current))) => {
-            let mut conditions = Conditions::new(&status.conditions, instance.metadata.generation, now);
-            let mut report = present(status, &mut conditions, wanted, current, outcome, now);
-            report.status.conditions = conditions.finish();
-            report
-        }
-        _ => {
-            let mut conditions = Conditions::new(&status.conditions, instance.metadata.generation, now);
-            let mut report = Report::new(status);
-            if let Some(problem) = outcome.problem {
-                unseen(instance, &mut report, &mut conditions, problem);
-            }
-            report.status.conditions = conditions.finish();
-            report
-        }
-    }
+    let status = instance.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(&status.conditions, instance.metadata.generation, now);
+    let mut report = match (outcome.target.zip(outcome.observed), outcome.problem) {
+        (Some((wanted, observed)), _) => present(status, &mut conditions, wanted, observed, outcome, now),
+        (None, Some(problem)) => unseen(instance, status, &mut conditions, problem),
+        (None, None) => Report::new(status),
+    };
+    report.status.conditions = conditions.finish();
+    report
 }
 
-/// What blocks the deletion of an instance; or what stays, reported while the instance still exists.
-fn ending(
-    mut status: GitlabInstanceStatus,
-    cleanup: &CleanupTarget,
-    observed: Option<&Observed>,
-    problem: Option<&Problem>,
-) -> Report<GitlabInstanceStatus> {
-    if let Some(problem) = problem {
-        status.phase = Some(Phase::Terminating);
-        status.message = Some(problem.message.clone());
+/// The status of a suspended instance.
+pub fn report_suspended(instance: &GitlabInstance, now: Timestamp) -> Report<GitlabInstanceStatus> {
+    let mut status = instance.status.clone().unwrap_or_default();
+    status.phase = Some(Phase::Suspended);
+    let words = "suspended: nothing is touched until spec.suspend is false";
+    status.message = Some(words.into());
+    // An instance that was never observed only reports that; otherwise the observed conditions stay.
+    if find(&status.conditions, condition::READY).is_none() {
+        let mut conditions = Conditions::new(&status.conditions, instance.metadata.generation, now);
+        conditions.set(condition::READY, Truth::Unknown, "Suspended", words);
+        status.conditions = conditions.finish();
     }
-    let mut report = Report::new(status);
-    if let (None, Some(Observed::Cleanup(state))) = (problem, observed) {
-        report.events = cleanup::left_behind(&cleanup.name, state);
+    Report {
+        idle_reason: "Suspended",
+        ..Report::new(status)
     }
-    report
 }
 
 /// A reconcile that observed nothing. A transient error does not change the state of a running instance.
 fn unseen(
     instance: &GitlabInstance,
-    report: &mut Report<GitlabInstanceStatus>,
+    status: GitlabInstanceStatus,
     conditions: &mut Conditions,
     problem: &Problem,
-) {
+) -> Report<GitlabInstanceStatus> {
+    let mut report = Report::new(status);
     let same_spec = report.status.observed_generation == instance.metadata.generation;
     if problem.class == Class::Transient && same_spec && report.status.phase.is_some() {
-        return;
+        return report;
     }
     let phase = if problem.reaction().failed {
         Phase::Failed
@@ -122,11 +96,12 @@ fn unseen(
         Phase::Pending
     };
     conclude(
-        report,
+        &mut report,
         conditions,
         phase,
         (Truth::False, problem.reason, &problem.message),
     );
+    report
 }
 
 /// A reconcile that observed the instance, with any later result.
@@ -134,38 +109,44 @@ fn present(
     mut status: GitlabInstanceStatus,
     said: &mut Conditions,
     wanted: &Wanted,
-    current: &Current,
+    observed: &Observed,
     outcome: &InstanceOutcome<'_>,
     now: Timestamp,
 ) -> Report<GitlabInstanceStatus> {
-    let prerequisites = Prerequisites::of(wanted, current);
+    let Observed {
+        current,
+        prerequisites,
+    } = observed;
     let release = outcome
         .applied
-        .release
-        .as_ref()
+        .release()
         .map(Release::of)
         .or(prerequisites.release.clone())
         .map(|release| release.judged(now));
-    tell(&mut status, wanted, current, &prerequisites, release.as_ref());
-    conditions::backends(said, wanted, &prerequisites);
+    tell(&mut status, wanted, current, prerequisites, release.as_ref());
+    conditions::backends(said, wanted, prerequisites);
     conditions::released(said, release.as_ref());
     let is_up = release.as_ref().is_some_and(|release| release.running.is_some());
-    let held = prerequisites
-        .upgrade
-        .as_ref()
-        .ok()
-        .and_then(|upgrade| upgrade.held.as_ref());
-    let (phase, ready) = match (outcome.problem, &release) {
-        (Some(problem), _) if held.is_none() || held != blocker(&prerequisites, problem) => {
-            let phase = blocked(&prerequisites, problem, is_up);
+    let failure = outcome.problem.filter(|_| !outcome.blocked);
+    let (phase, ready) = match (failure, prerequisites.unmet(), &release) {
+        (Some(problem), _, _) => {
+            let phase = if problem.reaction().failed {
+                Phase::Failed
+            } else {
+                Phase::Deploying
+            };
             (
                 phase,
                 (Truth::False, problem.reason.to_owned(), problem.message.clone()),
             )
         }
-        (_, Some(release)) => progress(release, held, is_up, &wanted.namespace),
+        (None, Some(blocker), _) => (
+            blocked(blocker, is_up),
+            (Truth::False, blocker.reason.to_owned(), blocker.message.clone()),
+        ),
+        (None, None, Some(release)) => progress(release, prerequisites.held(), is_up, &wanted.namespace),
         // Nothing blocked it and nothing was written: there is nothing to report yet.
-        (_, None) => {
+        (None, None, None) => {
             let words = "there is no release yet";
             (
                 Phase::Deploying,
@@ -181,20 +162,11 @@ fn present(
     report
 }
 
-/// The blocker that ended the reconcile, if it was one.
-fn blocker<'a>(prerequisites: &'a Prerequisites, problem: &Problem) -> Option<&'a Blocker> {
-    prerequisites
-        .before_ready()
-        .filter(|_| problem.is(Cause::Blocked))
-}
-
 /// The phase of a blocked instance. A running GitLab keeps running without a backend's operator.
-fn blocked(prerequisites: &Prerequisites, problem: &Problem, is_up: bool) -> Phase {
-    match blocker(prerequisites, problem).map(|blocker| blocker.phase) {
-        Some(Phase::Provisioning) if is_up => Phase::Degraded,
-        Some(phase) => phase,
-        None if problem.reaction().failed => Phase::Failed,
-        None => Phase::Deploying,
+fn blocked(blocker: &Blocker, is_up: bool) -> Phase {
+    match blocker.phase {
+        Phase::Provisioning if is_up => Phase::Degraded,
+        phase => phase,
     }
 }
 
@@ -285,13 +257,13 @@ fn tell(
     status.elasticsearch = prerequisites.elasticsearch.as_ref().ok().cloned().flatten();
     // A Secret of that name that somebody else created is not deleted with the instance.
     let is_theirs = |name: &String| {
-        let live = current.secrets.get(name).zip(current.parent.as_ref());
-        live.is_some_and(|(secret, parent)| {
-            !is_owned(&secret.metadata, parent) && !wanted.secrets.contains(name)
+        let live = current.secrets.get(name);
+        live.is_some_and(|secret| {
+            !is_owned(&secret.metadata, &current.parent) && !wanted.secrets.contains(name)
         })
     };
     let stored = prerequisites.storage.as_ref().is_ok_and(Option::is_some);
-    let made = secrets::names(&wanted.name).into_iter();
+    let made = Derived::names(&wanted.name).into_iter();
     status.secrets = made
         .filter(|name| (stored || current.secrets.contains_key(name)) && !is_theirs(name))
         .collect();

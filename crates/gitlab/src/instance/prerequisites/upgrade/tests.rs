@@ -3,7 +3,9 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::instance::database::Answer;
+use crate::instance::observe::Answer;
+
+const ASKING: &str = "AskingForMigrations";
 
 fn wanted(spec: &Value) -> Wanted {
     let mut whole = json!({
@@ -33,8 +35,21 @@ fn current() -> Current {
     });
     Current {
         map: Some(serde_json::from_value(map).unwrap()),
-        ..Current::default()
+        ..mapless()
     }
+}
+
+/// Nothing but the instance.
+fn mapless() -> Current {
+    let instance = json!({
+        "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance", "metadata": { "name": "shop", "namespace": "gl" },
+        "spec": { "domains": { "gitlab": "git.example.com" } },
+    });
+    Current::alone(&serde_json::from_value(instance).unwrap())
+}
+
+fn answered(version: u32, unfinished: i64) -> Database {
+    Database::Answered(Answer { version, unfinished })
 }
 
 /// A release that requests one chart and runs another.
@@ -66,7 +81,7 @@ fn at(version: &str) -> Wanted {
 fn reason(finding: &Check<UpgradePlan>) -> &'static str {
     match finding {
         Err(blocker) => blocker.reason,
-        Ok(upgrade) => upgrade.held.as_ref().map_or("", |held| held.reason),
+        Ok(upgrade) => upgrade.held.as_ref().map_or("", |held| held.blocker.reason),
     }
 }
 
@@ -91,23 +106,17 @@ fn the_next_stop_is_installed_when_the_last_one_is_done() {
         "8.3.7",
         "nothing moves before the answer"
     );
-    current.database = Some(Ok(Answer {
-        version: 16,
-        unfinished: 2,
-    }));
+    current.database = answered(16, 2);
     assert_eq!(
         reason(&find(&at("18"), &current, Some(&runs))),
         "MigrationsUnfinished"
     );
-    current.database = Some(Err("no route".into()));
+    current.database = Database::NoAnswer("no route".into());
     assert_eq!(
         reason(&find(&at("18"), &current, Some(&runs))),
         "MigrationsUnknown"
     );
-    current.database = Some(Ok(Answer {
-        version: 16,
-        unfinished: 0,
-    }));
+    current.database = answered(16, 0);
     let upgrade = find(&at("18"), &current, Some(&runs)).unwrap();
     assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.5.5", None));
     assert_eq!(upgrade.path.len(), 4);
@@ -116,10 +125,7 @@ fn the_next_stop_is_installed_when_the_last_one_is_done() {
 #[test]
 fn nothing_is_changed_while_flux_is_at_work_but_what_failed_is_replaced() {
     let mut current = current();
-    current.database = Some(Ok(Answer {
-        version: 16,
-        unfinished: 0,
-    }));
+    current.database = answered(16, 0);
     let on_its_way = release("8.5.5", Some(("8.3.7", "17.3.7")), "Unknown");
     let upgrade = find(&at("18"), &current, Some(&on_its_way)).unwrap();
     assert_eq!(
@@ -153,10 +159,7 @@ fn a_chart_that_cannot_be_had_is_replaced_or_left_behind() {
     // The running version's migrations are still checked.
     let withdrawn = release("8.3.7", Some(("8.3.7", "17.3.7")), "Waiting");
     assert_eq!(reason(&find(&at("18"), &current, Some(&withdrawn))), ASKING);
-    current.database = Some(Ok(Answer {
-        version: 16,
-        unfinished: 0,
-    }));
+    current.database = answered(16, 0);
     let upgrade = find(&at("18"), &current, Some(&withdrawn)).unwrap();
     assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.5.5", None));
 }
@@ -176,8 +179,7 @@ fn an_impossible_upgrade_is_reported_and_changes_nothing() {
         "UpgradeBlocked"
     );
     assert_eq!(reason(&find(&at("99"), &current(), None)), "VersionUnknown");
-    let mapless = Current::default();
-    assert_eq!(reason(&find(&at("17"), &mapless, None)), "VersionMapMissing");
+    assert_eq!(reason(&find(&at("17"), &mapless(), None)), "VersionMapMissing");
     let unknown = release("7.0.0", Some(("7.0.0", "")), "True");
     assert_eq!(
         reason(&find(&at("17"), &current(), Some(&unknown))),
@@ -189,7 +191,7 @@ fn an_impossible_upgrade_is_reported_and_changes_nothing() {
 fn a_named_chart_needs_no_map_and_no_way() {
     let named = wanted(&json!({ "helm": { "version": "9.4.0" } }));
     let runs = release("8.3.7", Some(("8.3.7", "17.3.7")), "True");
-    let upgrade = find(&named, &Current::default(), Some(&runs)).unwrap();
+    let upgrade = find(&named, &mapless(), Some(&runs)).unwrap();
     assert_eq!(upgrade.now.chart, "9.4.0");
     assert_eq!(upgrade.target, Version::new(18, 4, 0));
     let mapped = wanted(&json!({ "helm": { "version": "8.11.8" } }));
@@ -203,10 +205,7 @@ fn a_named_chart_needs_no_map_and_no_way() {
 fn an_old_server_is_noticed_before_something_new_is_installed() {
     let mut current = current();
     current.secrets.insert("pg".into(), Secret::default());
-    current.database = Some(Ok(Answer {
-        version: 15,
-        unfinished: 0,
-    }));
+    current.database = answered(15, 0);
     assert_eq!(reason(&find(&at("18"), &current, None)), "PostgresTooOld");
     assert_eq!(reason(&find(&at("17"), &current, None)), "");
     // The running version stays.
@@ -228,10 +227,7 @@ fn a_release_that_somebody_deleted_comes_back_as_it_was() {
         "8.3.7",
         "the database is of that version"
     );
-    current.database = Some(Ok(Answer {
-        version: 16,
-        unfinished: 0,
-    }));
+    current.database = answered(16, 0);
     let upgrade = find(&wanted, &current, None).unwrap();
     assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.5.5", None));
     let back = release("8.3.7", None, "Unknown");
@@ -294,10 +290,7 @@ fn what_helm_has_installed_itself_is_where_an_upgrade_begins() {
         upgrade.now.chart, "8.8.7",
         "what is there stays until the database has answered"
     );
-    current.database = Some(Ok(Answer {
-        version: 16,
-        unfinished: 0,
-    }));
+    current.database = answered(16, 0);
     let upgrade = find(&at("18"), &current, None).unwrap();
     assert_eq!(upgrade.now.chart, "8.11.8", "and then the next stop comes");
     assert_eq!(upgrade.running, Some(Version::new(17, 8, 7)));

@@ -1,16 +1,32 @@
-//! Queries the database for its version and its unfinished background migrations.
+//! Queries the database for its version and its unfinished background migrations, if the answer decides something.
 
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use secrecy::SecretString;
 use stanchion_kernel::problem::chain;
+use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::{ConnectionConfig, Error, Pools, Query};
 
+use super::super::prerequisites::{Prerequisites, Wait};
+use super::super::target::Wanted;
+use super::Current;
+use crate::Setup;
 use crate::login::Psql;
 
 /// Timeout of the queries.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What the database says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Database {
+    /// Its answer decides nothing in this pass.
+    NotAsked,
+    /// It answered.
+    Answered(Answer),
+    /// Why there is no answer.
+    NoAnswer(String),
+}
 
 /// The database's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,8 +37,47 @@ pub struct Answer {
     pub unfinished: i64,
 }
 
+/// Queries the database if the answer decides something: before the first use of a provided one, and before an upgrade
+/// continues.
+pub(super) async fn ask(
+    setup: &Setup,
+    read: &Reader,
+    wanted: &Wanted,
+    current: &Current,
+    prerequisites: &Prerequisites,
+) -> Result<Database, Problem> {
+    let (Ok(upgrade), Ok(psql)) = (&prerequisites.upgrade, &prerequisites.postgres) else {
+        return Ok(Database::NotAsked);
+    };
+    let is_first = current.flux.release.is_none() && wanted.spec.postgres.credentials_secret.is_some();
+    let is_next = upgrade
+        .held
+        .as_ref()
+        .is_some_and(|held| held.wait == Wait::DatabaseAnswer);
+    if !is_first && !is_next {
+        return Ok(Database::NotAsked);
+    }
+    let Some(psql) = psql else {
+        return Ok(Database::NoAnswer(
+            "only helm.values say where the database is".into(),
+        ));
+    };
+    let secret = match current.secrets.get(&psql.password.secret) {
+        // A shape has no password.
+        Some(_) if current.storage_resolved => read.get::<Secret>(&psql.password.secret).await?,
+        secret => secret.cloned(),
+    };
+    Ok(match secret {
+        Some(secret) => match query(&setup.pools, psql, &secret).await {
+            Ok(answer) => Database::Answered(answer),
+            Err(why) => Database::NoAnswer(why),
+        },
+        None => Database::NotAsked,
+    })
+}
+
 /// Queries the database with GitLab's login. The error says why there is no answer.
-pub async fn ask(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, String> {
+async fn query(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, String> {
     let address = psql.behind_pooler.as_ref().unwrap_or(&psql.address);
     let password = secret.data.as_ref().and_then(|data| data.get(&psql.password.key));
     let password = password.and_then(|value| String::from_utf8(value.0.clone()).ok());
@@ -31,7 +86,7 @@ pub async fn ask(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, 
     let target = target
         .with_password(SecretString::from(password.unwrap_or_default()))
         .named_in(secret.metadata.namespace.as_deref().unwrap_or_default());
-    match tokio::time::timeout(QUERY_TIMEOUT, question(pools, &target)).await {
+    match tokio::time::timeout(QUERY_TIMEOUT, answer(pools, &target)).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(chain(&error)),
         Err(_) => Err(format!(
@@ -42,11 +97,11 @@ pub async fn ask(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, 
 }
 
 /// The states 3 (finished) and 6 (finalized) count as finished. A database without the table has no migrations.
-async fn question(pools: &Pools, target: &ConnectionConfig) -> Result<Answer, Error> {
+async fn answer(pools: &Pools, target: &ConnectionConfig) -> Result<Answer, Error> {
     const IS_THERE: &str = "SELECT to_regclass('public.batched_background_migrations') IS NOT NULL";
     const UNFINISHED: &str =
         "SELECT count(*) FROM public.batched_background_migrations WHERE status NOT IN (3, 6)";
-    let session = pools.get(target).await?;
+    let session = pools.read_only(target).await?;
     let is_there = session.query(&Query::new(IS_THERE)).await?;
     let is_there = is_there
         .first()

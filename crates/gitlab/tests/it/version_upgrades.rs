@@ -31,14 +31,9 @@ async fn database(env: &TestEnv, version: Version) -> Database<'static> {
 
 #[tokio::test]
 async fn an_upgrade_leads_over_every_stop_and_waits_for_the_migrations_of_each() {
-    let env = TestEnv::new().await;
-    let operator = env.operator().await;
-    env.brought().await;
+    let (env, operator) = TestEnv::operated().await;
     let database = database(&env, Version::V16).await;
-    env.instance("shop", json!({ "version": "17.3.0" })).await;
-    env.release_of("shop", "8.3.0").await;
-    env.installed("shop", "17.3.0").await;
-    env.phase("shop", Phase::Ready).await;
+    env.running("17.3.0", "8.3.0").await;
 
     database
         .execute("INSERT INTO batched_background_migrations VALUES (1, 1)")
@@ -80,13 +75,8 @@ async fn an_upgrade_leads_over_every_stop_and_waits_for_the_migrations_of_each()
 
 #[tokio::test]
 async fn a_downgrade_is_refused() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
-    env.instance("shop", json!({ "version": "18.2.8" })).await;
-    env.release_of("shop", "9.2.8").await;
-    env.installed("shop", "18.2.8").await;
-    env.phase("shop", Phase::Ready).await;
+    let (env, _operator) = TestEnv::operated().await;
+    env.running("18.2.8", "9.2.8").await;
     env.respec("shop", json!({ "version": "17.11.7" })).await;
     let refused = env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
     assert!(ready(&refused).1.contains("18.2.8"), "{:?}", ready(&refused));
@@ -97,9 +87,7 @@ async fn a_downgrade_is_refused() {
 
 #[tokio::test]
 async fn a_database_that_is_too_old_is_noticed_before_anything_is_installed() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     let _database = database(&env, Version::V15).await;
     env.instance("shop", json!({ "version": "18.2.8" })).await;
     let blocked = env.shows("shop", Phase::Failed, "PostgresTooOld").await;
@@ -115,9 +103,7 @@ async fn a_database_that_is_too_old_is_noticed_before_anything_is_installed() {
 
 #[tokio::test]
 async fn a_managed_database_is_never_made_too_old() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     let postgres = json!({ "managed": true, "version": 15, "credentialsSecret": null });
     env.instance("shop", json!({ "version": "18.2.8", "postgres": postgres }))
         .await;
@@ -132,13 +118,8 @@ async fn a_managed_database_is_never_made_too_old() {
 
 #[tokio::test]
 async fn an_unreachable_database_blocks_an_upgrade_unless_overridden() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
-    env.instance("shop", json!({ "version": "17.3.0" })).await;
-    env.release_of("shop", "8.3.0").await;
-    env.installed("shop", "17.3.0").await;
-    env.phase("shop", Phase::Ready).await;
+    let (env, _operator) = TestEnv::operated().await;
+    env.running("17.3.0", "8.3.0").await;
     env.respec("shop", json!({ "version": "17.5.5" })).await;
     let held = env.shows("shop", Phase::Deploying, "MigrationsUnknown").await;
     assert!(ready(&held).1.contains("waitForMigrations"), "{:?}", ready(&held));
@@ -153,9 +134,7 @@ async fn an_unreachable_database_blocks_an_upgrade_unless_overridden() {
 /// An API server turns a map that is applied empty into null, which used to cost a second upgrade.
 #[tokio::test]
 async fn a_value_that_is_taken_away_costs_one_upgrade() {
-    let env = TestEnv::new().await;
-    let _operator = env.operator().await;
-    env.brought().await;
+    let (env, _operator) = TestEnv::operated().await;
     env.instance("shop", json!({ "helm": { "values": { "mine": { "size": 1 } } } }))
         .await;
     let mine = |release: &DynamicObject| release.data.pointer("/spec/values/mine").cloned();

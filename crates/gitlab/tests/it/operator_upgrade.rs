@@ -3,19 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use stanchion_api::gitlab::{GitlabInstance, Phase};
 use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
 use stanchion_kernel::apply::INTENT;
 
 use crate::managed::stateful_set;
+use crate::prepared::ACCOUNT;
 use crate::test_env::TestEnv;
-
-const ACCOUNT: &str = "shop-gitlab-release";
 
 impl TestEnv {
     /// All Secrets of the namespace by name, with their values.
@@ -54,18 +51,15 @@ impl TestEnv {
             .patch("shop-gitlab", &PatchParams::default(), &Patch::Merge(&former))
             .await
             .unwrap();
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &self.namespace);
-        accounts.delete(ACCOUNT, &DeleteParams::default()).await.unwrap();
-        let bindings: Api<RoleBinding> = Api::namespaced(self.client.clone(), &self.namespace);
-        bindings.delete(ACCOUNT, &DeleteParams::default()).await.unwrap();
+        let params = DeleteParams::default();
+        self.accounts().delete(ACCOUNT, &params).await.unwrap();
+        self.bindings().delete(ACCOUNT, &params).await.unwrap();
     }
 }
 
 #[tokio::test]
 async fn an_upgrade_breaks_no_login_and_installs_nothing_again() {
-    let env = TestEnv::new().await;
-    let operator = env.operator().await;
-    env.brought().await;
+    let (env, operator) = TestEnv::operated().await;
     let managed = json!({ "redis": { "managed": true, "credentialsSecret": null } });
     env.instance("shop", managed).await;
     stateful_set(&env, "shop-redis", 1, "redis:7").await;

@@ -1,13 +1,53 @@
-//! `GitlabProfile`: defaults that several instances share.
+//! `GitlabProfile` and `GitlabVersionMap`, which instances share, and the chart that all of them describe.
+
+use std::collections::BTreeMap;
 
 use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::Map;
+use serde_json::{Map, Value};
 
 use super::Topology;
-use super::helm::{ChartRepository, Values, free_form};
 use super::patterns;
+
+/// Helm values. They are untyped, because the chart defines them.
+pub type Values = Map<String, Value>;
+
+/// The Helm chart and its values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Helm {
+    /// Version of the chart. It overrides the version map and skips all checks of the upgrade path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 63), pattern(patterns::CHART_VERSION))]
+    pub version: Option<String>,
+    /// Values that override all others. Maps are merged, lists are replaced, null removes a value.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_form")]
+    pub values: Values,
+    /// The chart repository: one that the operator allows, or that of the profile or the version map. Defaults to the
+    /// profile's repository, then to the version map's, then to the first repository that the operator allows, which is
+    /// GitLab's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<ChartRepository>,
+}
+
+/// A chart repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChartRepository {
+    /// URL of the repository.
+    #[schemars(length(max = 2048), pattern("^(http|https|oci)://.+$"))]
+    pub url: String,
+    /// The Secret with `username` and `password`, in the form that Flux reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253), pattern(patterns::NAME))]
+    pub credentials_secret: Option<String>,
+}
+
+fn free_form(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
 
 /// Defaults that several instances share.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -114,4 +154,49 @@ pub struct ElasticsearchDefaults {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 9))]
     pub nodes: Option<u32>,
+}
+
+/// The name of the map that instances use.
+pub const DEFAULT_MAP: &str = "default";
+
+/// The chart version for each version of GitLab.
+#[derive(CustomResource, KubeSchema, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "k8s.bnerd.com",
+    version = "v1alpha1",
+    kind = "GitlabVersionMap",
+    plural = "gitlabversionmaps",
+    singular = "gitlabversionmap",
+    shortname = "glvm",
+    derive = "PartialEq",
+    doc = "The chart version for each version of GitLab. Instances use the map with the name default.",
+    printcolumn(name = "Latest", type_ = "string", json_path = ".spec.aliases.latest"),
+    printcolumn(name = "Stable", type_ = "string", json_path = ".spec.aliases.stable"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct GitlabVersionMapSpec {
+    /// The chart for each version of GitLab.
+    #[serde(default)]
+    pub versions: BTreeMap<String, ChartOf>,
+    /// Aliases of versions, such as `latest`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub aliases: BTreeMap<String, String>,
+    /// Chart repository for instances that do not set one, neither themselves nor through their profile. It need not be
+    /// among the repositories that the operator allows for all instances.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repository: Option<ChartRepository>,
+}
+
+/// The chart for one version of GitLab.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChartOf {
+    /// Version of the chart.
+    #[schemars(length(min = 1, max = 63), pattern(patterns::CHART_VERSION))]
+    pub chart_version: String,
+    /// Values for the chart of this version. They override the profile's values.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "free_form")]
+    pub values: Values,
 }

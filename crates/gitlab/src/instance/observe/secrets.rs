@@ -1,31 +1,67 @@
-//! Fingerprints that show changes of Secrets without revealing them, and generated passwords.
+//! Reads the Secrets of an instance, with fingerprints that show their changes without revealing them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::Secret;
-use rand::SeedableRng as _;
-use rand::distr::{Alphanumeric, SampleString as _};
-use rand::rngs::StdRng;
 use secrecy::SecretString;
-use stanchion_kernel::Problem;
 use stanchion_kernel::redact::FingerprintKey;
+use stanchion_kernel::{Problem, Reader};
 
-use super::target::Wanted;
+use super::super::cache::{Cached, Shapes};
+use super::super::target::Wanted;
+use crate::storage::Derived;
 use crate::values::Checksums;
 
-/// Length of a generated password of letters and digits.
-const LENGTH: usize = 32;
-
-/// Generates a password.
-pub fn password() -> Result<SecretString, Problem> {
-    let mut random = StdRng::try_from_os_rng().map_err(|error| {
-        Problem::transient("NoRandomness", "the system gives no random numbers").caused_by(error)
-    })?;
-    Ok(Alphanumeric.sample_string(&mut random, LENGTH).into())
+/// The Secrets that the instance names, those that other operators create for it, and those that are derived here.
+///
+/// If none of them has changed since everything derived from them was up to date, only their shapes are known.
+pub(super) async fn secrets(
+    key: &FingerprintKey,
+    cached: Option<&Cached>,
+    read: &Reader,
+    wanted: &Wanted,
+) -> Result<(Shapes, bool), Problem> {
+    let mentioned = wanted.named_secrets();
+    let mut names: BTreeSet<String> = mentioned
+        .iter()
+        .flatten()
+        .filter(|name| !name.is_empty())
+        .cloned()
+        .collect();
+    // The Secrets of a storage that is no longer named exist until nothing reads them.
+    let made = Derived::names(&wanted.name);
+    let has_storage = wanted.spec.object_storage.credentials_secret.is_some();
+    names.extend(
+        made.into_iter()
+            .filter(|name| has_storage || wanted.secrets.contains(name)),
+    );
+    // Check each one, so that each stays registered as a dependency.
+    let changed = names
+        .iter()
+        .filter(|name| !read.is_unchanged::<Secret>(name))
+        .count();
+    let cached = cached.and_then(|cached| cached.secrets.as_ref());
+    if let (Some(shapes), 0) = (cached.filter(|cached| cached.named == mentioned), changed) {
+        return Ok((shapes.clone(), true));
+    }
+    let found = try_join_all(names.into_iter().map(async |name| {
+        let secret: Option<Secret> = read.get(&name).await?;
+        Ok::<_, Problem>(secret.map(|secret| (name, secret)))
+    }))
+    .await?;
+    let secrets = found.into_iter().flatten().collect();
+    let checksums = checksums(key, &read.parent().uid, wanted, &secrets);
+    let read = Shapes {
+        named: mentioned,
+        secrets,
+        checksums,
+    };
+    Ok((read, false))
 }
 
 /// The fingerprints of the Secrets that each of GitLab's parts reads. They are keyed, so they reveal nothing.
-pub fn checksums(
+fn checksums(
     key: &FingerprintKey,
     uid: &str,
     wanted: &Wanted,
@@ -59,7 +95,6 @@ pub fn checksums(
 #[cfg(test)]
 mod tests {
     use k8s_openapi::ByteString;
-    use secrecy::ExposeSecret as _;
     use serde_json::json;
 
     use super::*;
@@ -99,12 +134,5 @@ mod tests {
         assert_eq!(marks("canary", "other").exporter, before.exporter);
         assert_eq!(before.kas, None, "it has no Redis of ours");
         assert!(!format!("{before:?}").contains("canary"));
-    }
-
-    #[test]
-    fn a_password_is_long_and_new() {
-        let (one, other) = (password().unwrap(), password().unwrap());
-        assert_eq!(one.expose_secret().len(), LENGTH);
-        assert_ne!(one.expose_secret(), other.expose_secret());
     }
 }
