@@ -66,9 +66,10 @@ test-real: setup assets ## Run the suites that use a cluster against a real cont
 browser:
 	@command -v chromium > /dev/null && command -v chromedriver > /dev/null || tools/apt-install chromium chromium-driver
 
+# The whole workspace has the features that `make test` has compiled; with -p stanchion-ui, dependencies are compiled again.
 .PHONY: test-ui
-test-ui: setup browser ## Run the tests of the page, with those in a real browser (installs Chromium if it is missing)
-	$(TEST) -p stanchion-ui $(ARGS) $(ONLY)
+test-ui: setup browser ## Run the tests of the page in a real browser (installs Chromium if it is missing)
+	$(TEST) --workspace --test it $(or $(ARGS),$(if $(TESTS),,browser::)) $(ONLY)
 
 .PHONY: screenshots
 screenshots: setup browser ## Take the pictures of the page in docs/images again, from a running demo
