@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::json;
 use stanchion_testkit::{port, report};
 
-use crate::service::Service;
+use crate::service_process::Service;
 use crate::test_env::TestEnv;
 
 /// The path of its program.
