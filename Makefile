@@ -49,7 +49,7 @@ ONLY = $(if $(TESTS),-- --exact $(TESTS))
 
 # The suites that use a cluster.
 ON_CLUSTER = $(foreach manifest,$(wildcard $(addsuffix /Cargo.toml,$(shell \
-	grep -rlE 'Cluster::|STANCHION_TEST_CLUSTER' crates/*/tests testing/*/tests | cut -d/ -f1-2 | sort -u))),\
+	grep -rlE 'Cluster::|TestNamespace::|STANCHION_TEST_CLUSTER' crates/*/tests testing/*/tests | cut -d/ -f1-2 | sort -u))),\
 	-p $(shell sed -n 's/^name = "\(.*\)"/\1/p;T;q' $(manifest)))
 
 .PHONY: test

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use serde_json::{Value, json};
-use stanchion_bench_bed::{DATABASE, PASSWORD};
+use stanchion_bench_env::{DATABASE, PASSWORD};
 use tokio::task::JoinHandle;
 
 use crate::objects::Tenant;

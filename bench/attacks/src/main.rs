@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use stanchion_bench_bed::{BenchEnv, Usage};
+use stanchion_bench_env::{BenchEnv, Usage};
 use stanchion_testkit::port;
 use tokio::time::sleep;
 
@@ -51,9 +51,12 @@ struct Arguments {
     only: Option<String>,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    stanchion_bench_env::main(bench)
+}
+
+/// Runs the bench; returns whether it found no failure.
+async fn bench(arguments: Arguments) -> bool {
     let chosen = |attack: &&Attack| arguments.only.as_ref().is_none_or(|name| name == attack.name);
     let mut held = true;
     println!("| attack | a user before | during | ratio | memory at most | |");
@@ -61,11 +64,7 @@ async fn main() -> ExitCode {
     for attack in attacks::ALL.iter().filter(chosen) {
         held &= run(&arguments.binary, attack).await;
     }
-    if held {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    held
 }
 
 /// Runs one attack and prints its row. Returns whether the operator held.

@@ -8,7 +8,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use stanchion_bench_bed::{BenchEnv, DATABASE, PASSWORD};
+use stanchion_bench_env::{BenchEnv, DATABASE, PASSWORD};
 use tokio::time::sleep;
 
 /// A user that is not ready by then counts as one that never is.

@@ -43,9 +43,12 @@ struct Arguments {
     only: Option<String>,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    stanchion_bench_env::main(bench)
+}
+
+/// Runs the bench; returns whether it found no failure.
+async fn bench(arguments: Arguments) -> bool {
     let chosen = |name: &str| arguments.only.as_ref().is_none_or(|only| only == name);
     let mut held = true;
     if chosen("takeover") {
@@ -54,9 +57,5 @@ async fn main() -> ExitCode {
     if chosen("servers") {
         held &= servers::run(&arguments.binary).await;
     }
-    if held {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    held
 }

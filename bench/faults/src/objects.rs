@@ -6,7 +6,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use stanchion_bench_bed::{DATABASE, PASSWORD};
+use stanchion_bench_env::{DATABASE, PASSWORD};
 use tokio::time::sleep;
 
 /// A change that is not followed by then counts as one that never is.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use stanchion_bench_bed::{BenchEnv, PASSWORD};
+use stanchion_bench_env::{BenchEnv, PASSWORD};
 use stanchion_testkit::cluster::{Audit, Grant, User, path_rule, rule};
 use stanchion_testkit::process::{Process, Signal};
 use tokio::time::sleep;

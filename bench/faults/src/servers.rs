@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::json;
-use stanchion_bench_bed::{BenchEnv, PASSWORD};
+use stanchion_bench_env::{BenchEnv, PASSWORD};
 use stanchion_testkit::port;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Version};
 use tokio::net::TcpListener;
@@ -60,7 +60,7 @@ pub(crate) async fn run(binary: &Path) -> bool {
     locked
         .execute(
             "postgres",
-            &format!("CREATE DATABASE {}", stanchion_bench_bed::DATABASE),
+            &format!("CREATE DATABASE {}", stanchion_bench_env::DATABASE),
         )
         .await;
     let holder = locked

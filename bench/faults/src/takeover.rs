@@ -8,7 +8,7 @@ use std::time::Duration;
 use kube::Api;
 use kube::api::DynamicObject;
 use serde_json::json;
-use stanchion_bench_bed::{BenchEnv, PASSWORD};
+use stanchion_bench_env::{BenchEnv, PASSWORD};
 use stanchion_testkit::process::Signal;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;

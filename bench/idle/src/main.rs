@@ -12,7 +12,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a bench that does not stand up says so and ends"
+    reason = "a bench that cannot run says so and ends"
 )]
 
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use stanchion_bench_bed::{BenchEnv, Usage, row};
+use stanchion_bench_env::{BenchEnv, Usage, row};
 use tokio::time::sleep;
 
 /// What to measure.
@@ -37,13 +37,17 @@ struct Arguments {
     seconds: u64,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    stanchion_bench_env::main(bench)
+}
+
+/// Runs the bench; returns whether it found no failure.
+async fn bench(arguments: Arguments) -> bool {
     let Arguments {
         binary,
         objects,
         seconds,
-    } = Arguments::parse();
+    } = arguments;
     let env = BenchEnv::new("idle").await;
     env.create_users(0..objects).await;
 
@@ -69,21 +73,13 @@ async fn main() -> ExitCode {
     row("API reads", &counted.reads.to_string());
     row("SQL statements", &counted.statements.to_string());
     row("CPU", &format!("{cpu:.2} s"));
-    row(
-        "memory",
-        &format!(
-            "{:.1} MiB ({:.1} MiB at most)",
-            after.resident_mib(),
-            after.peak_mib()
-        ),
-    );
-    if counted.writes == 0 && counted.statements == 0 {
-        ExitCode::SUCCESS
-    } else {
+    row("memory", &after.memory());
+    let is_idle = counted.writes == 0 && counted.statements == 0;
+    if !is_idle {
         println!(
             "an idle operator must neither write nor ask: {:#?}",
             counted.examples
         );
-        ExitCode::FAILURE
     }
+    is_idle
 }

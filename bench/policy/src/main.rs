@@ -15,7 +15,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a bench that does not stand up says so and ends"
+    reason = "a bench that cannot run says so and ends"
 )]
 
 mod measure;
@@ -53,9 +53,12 @@ struct Arguments {
     seconds: u64,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    stanchion_bench_env::main(bench)
+}
+
+/// Runs the bench; returns whether it found no failure.
+async fn bench(arguments: Arguments) -> bool {
     let rest = Duration::from_secs(arguments.seconds);
     let ours = Operator::Ours(arguments.binary);
     let rival = arguments
@@ -81,9 +84,5 @@ async fn main() -> ExitCode {
             }
         }
     }
-    if kept {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    kept
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stanchion_bench_bed::{BenchEnv, Counted, PASSWORD, Usage};
+use stanchion_bench_env::{BenchEnv, Counted, PASSWORD, Usage};
 use stanchion_testkit::cluster::{Grant, rule};
 use tokio::time::sleep;
 

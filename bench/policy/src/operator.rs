@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_saphyr::from_multiple;
-use stanchion_bench_bed::{BenchEnv, OURS, RIVAL};
+use stanchion_bench_env::{BenchEnv, OURS, RIVAL};
 use stanchion_testkit::cluster::User;
 use stanchion_testkit::process::Process;
 

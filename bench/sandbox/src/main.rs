@@ -11,7 +11,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stdout,
-    reason = "a bench that does not stand up says so and ends"
+    reason = "a bench that cannot run says so and ends"
 )]
 
 mod memory;

@@ -8,7 +8,7 @@ use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
-use stanchion_bench_bed::row;
+use stanchion_bench_env::row;
 use tokio::time::sleep;
 
 use crate::setup::{BenchSetup, name};

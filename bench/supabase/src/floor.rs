@@ -10,7 +10,7 @@ use kube::api::ListParams;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use stanchion_bench_bed::row;
+use stanchion_bench_env::row;
 
 use crate::seconds;
 use crate::setup::{BenchSetup, name};

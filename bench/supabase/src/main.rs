@@ -13,7 +13,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a bench that does not stand up says so and ends"
+    reason = "a bench that cannot run says so and ends"
 )]
 
 mod changes;
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use setup::BenchSetup;
-use stanchion_bench_bed::{Usage, row};
+use stanchion_bench_env::{Usage, row};
 use tokio::time::sleep;
 
 /// What to measure.
@@ -45,13 +45,18 @@ struct Arguments {
     seconds: u64,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let Arguments {
+fn main() -> ExitCode {
+    stanchion_bench_env::main(bench)
+}
+
+/// Runs the bench; returns whether it found no failure.
+async fn bench(
+    Arguments {
         binary,
         projects,
         seconds,
-    } = Arguments::parse();
+    }: Arguments,
+) -> bool {
     let setup = BenchSetup::new(projects).await;
     let operator = setup.operator(&binary);
     // The cost of the start does not belong to a project.
@@ -72,11 +77,7 @@ async fn main() -> ExitCode {
     // Its cluster would disturb the next one.
     drop(setup);
     floor::measure(&binary, projects).await;
-    if kept.into_iter().chain(restarted).all(|kept| kept) {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    kept.into_iter().chain(restarted).all(|kept| kept)
 }
 
 /// Creates the projects.
@@ -122,9 +123,7 @@ async fn idle(setup: &BenchSetup, during: u64, pid: u32) -> bool {
 }
 
 fn memory(pid: u32) {
-    let usage = Usage::of(pid);
-    let (now, most) = (usage.resident_mib(), usage.peak_mib());
-    row("memory", &format!("{now:.1} MiB ({most:.1} MiB at most)"));
+    row("memory", &Usage::of(pid).memory());
 }
 
 pub(crate) fn seconds(duration: Duration) -> String {

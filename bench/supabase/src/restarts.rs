@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use stanchion_bench_bed::row;
+use stanchion_bench_env::row;
 use tokio::time::sleep;
 
 use crate::setup::BenchSetup;

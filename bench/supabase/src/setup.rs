@@ -12,7 +12,7 @@ use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{Phase, SupabaseProjectStatus};
-use stanchion_bench_bed::{BenchEnv, PASSWORD};
+use stanchion_bench_env::{BenchEnv, PASSWORD};
 use stanchion_testkit::process::Process;
 use stanchion_testkit::s3::S3;
 use tokio::time::{sleep, timeout};

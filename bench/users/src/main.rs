@@ -14,7 +14,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    reason = "a bench that does not stand up says so and ends"
+    reason = "a bench that cannot run says so and ends"
 )]
 
 mod rival;
@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use stanchion_bench_bed::{BenchEnv, Counted, Usage, row};
+use stanchion_bench_env::{BenchEnv, Counted, Usage, row};
 use tokio::time::sleep;
 
 /// Number of objects in the burst.
@@ -47,19 +47,17 @@ struct Arguments {
     rival: Option<PathBuf>,
 }
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    stanchion_bench_env::main(bench)
+}
+
+/// Runs the bench; returns whether it found no failure.
+async fn bench(arguments: Arguments) -> bool {
     if let Some(rival) = &arguments.rival {
         rival::compare(&arguments.binary, rival, arguments.objects).await;
-        return ExitCode::SUCCESS;
+        return true;
     }
-    let kept = measure(&arguments.binary, arguments.objects, arguments.seconds).await;
-    if kept {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    measure(&arguments.binary, arguments.objects, arguments.seconds).await
 }
 
 /// Prints our figures; returns whether there was no failure.
@@ -100,14 +98,7 @@ async fn measure(binary: &Path, objects: usize, seconds: u64) -> bool {
         &format!("{took:.1} s, {} grants", all - granted),
     );
     let usage = Usage::of(operator.pid());
-    row(
-        "memory of the operator",
-        &format!(
-            "{:.1} MiB ({:.1} MiB at most)",
-            usage.resident_mib(),
-            usage.peak_mib()
-        ),
-    );
+    row("memory of the operator", &usage.memory());
     if idle.writes + idle.statements > 0 {
         println!(
             "an idle operator must neither write nor ask: {:#?}",

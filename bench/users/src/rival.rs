@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use stanchion_bench_bed::{BenchEnv, DATABASE, PASSWORD, RIVAL, Usage, row};
+use stanchion_bench_env::{BenchEnv, DATABASE, PASSWORD, RIVAL, Usage, row};
 
 use crate::made;
 

@@ -8,11 +8,7 @@
 // One type may have several print columns.
 #![allow(clippy::duplicated_attributes)]
 
-#[cfg(test)]
-mod accepted;
 pub mod duration;
-#[cfg(test)]
-mod examples;
 pub mod gitlab;
 pub mod instance;
 pub mod loose;
@@ -22,6 +18,8 @@ pub mod policy;
 mod schema;
 pub mod status;
 pub mod supabase;
+#[cfg(test)]
+mod tests;
 pub mod user;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;

@@ -1,5 +1,5 @@
-//! An embedded Kubernetes API server for demos and tests. **Never for production**: it keeps everything in memory,
-//! validates built-in objects only partly, and only simulates workloads.
+#![doc = include_str!("../README.md")]
+//! ## Inside
 //!
 //! ```text
 //!   kube::Client ──► service (in process)  ┐
@@ -13,8 +13,6 @@
 //!                                                  ▲
 //!                  controllers: CRDs, namespaces, garbage, simulated workloads
 //! ```
-//!
-//! [`fake_operators`] simulates other operators.
 //!
 //! The built-in kinds (discovery, schemas, list types, merge keys) are not part of the code: they are dumped from a
 //! real server (`examples/dump.rs`) and embedded. Comments call the real kube-apiserver *the original*;

@@ -52,13 +52,11 @@ fn certificates() -> Result<Certificates, TlsError> {
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     authority
         .distinguished_name
-        .push(DnType::CommonName, "stanchion-sandbox-ca");
+        .push(DnType::CommonName, "sandbox-ca");
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
     let names = ["127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc"].map(str::to_owned);
     let mut server = CertificateParams::new(names)?;
-    server
-        .distinguished_name
-        .push(DnType::CommonName, "stanchion-sandbox");
+    server.distinguished_name.push(DnType::CommonName, "sandbox");
     let key = KeyPair::generate()?;
     let certificate = server.signed_by(&key, &authority)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());

@@ -10,7 +10,6 @@
 //! | [`http_proxy`] | an HTTP proxy with its own names, and TLS in front of a server |
 //! | [`proxy`] | a TCP proxy that cuts, delays, holds, or stops at the nth message |
 //! | [`collector`] | an OpenTelemetry collector in the process |
-//! | [`running`] | an operator in the process, and its metrics |
 //! | [`report`] | what a run used and what it skipped |
 //! | [`s3`] | an S3 server in the process |
 //! | [`wait`] | waiting with a deadline and a useful failure |
@@ -24,7 +23,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::missing_panics_doc,
-    reason = "test code: a test bed that does not stand up is reported by failing the test"
+    reason = "test code: an environment that cannot be set up fails the test"
 )]
 #![allow(
     clippy::print_stderr,
@@ -43,7 +42,6 @@ pub mod port;
 pub mod postgres;
 pub mod proxy;
 pub mod report;
-pub mod running;
 pub mod s3;
 pub mod unique;
 pub mod wait;

@@ -85,6 +85,21 @@ pub enum Unusable {
 }
 
 impl Buckets {
+    /// The buckets of a complete Secret: each has the key `bucket.NAME`.
+    pub const NAMES: [&str; 11] = [
+        "registry",
+        "lfs",
+        "artifacts",
+        "uploads",
+        "packages",
+        "mr-diffs",
+        "terraform",
+        "ci-secure-files",
+        "dependency-proxy",
+        "backups",
+        "pages",
+    ];
+
     /// Reads the data of the user's Secret. A part of GitLab that is off needs no bucket.
     pub fn read(data: &BTreeMap<String, ByteString>, parts: Parts) -> Result<Self, Unusable> {
         let mut secret = Reader::new(data);

@@ -41,6 +41,12 @@ fn text(which: Derived, changes: &[(&str, &str)]) -> String {
 }
 
 #[test]
+fn a_complete_secret_names_every_bucket() {
+    let keys = COMPLETE.iter().filter_map(|(key, _)| key.strip_prefix("bucket."));
+    assert_eq!(keys.collect::<Vec<_>>(), Buckets::NAMES);
+}
+
+#[test]
 fn each_part_gets_its_own_format() {
     let described =
         |which: Derived| format!("# {}: {}\n{}", which.name("shop"), which.key(), text(which, &[]));

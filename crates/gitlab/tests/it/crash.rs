@@ -8,16 +8,17 @@ use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::backends::kinds::{PERCONA, REDIS};
 use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
-use stanchion_testkit::crash::{Report, Scenario, crash_at_every_write, normalise, objects};
+use stanchion_testenv::TestOperator;
+use stanchion_testenv::crash::{CrashScenario, crash_at_every_write};
+use stanchion_testkit::crash::normalise;
 use stanchion_testkit::faults::Faults;
-use stanchion_testkit::running::Latest;
 use stanchion_testkit::wait;
 
 use crate::test_env::{TestEnv, WAIT_TIMEOUT};
 
 /// A scenario.
 #[derive(Clone, Copy, Debug)]
-enum CrashScenario {
+enum InstanceScenario {
     /// Creates Secrets of buckets, a repository and a release.
     Create,
     /// Requests a database and a Redis.
@@ -28,15 +29,10 @@ enum CrashScenario {
     Delete,
 }
 
-struct CrashRun {
-    env: TestEnv,
-    operator: Latest,
-}
+impl CrashScenario for InstanceScenario {
+    type Run = TestEnv;
 
-impl Scenario for CrashScenario {
-    type Run = CrashRun;
-
-    async fn set_up(&self) -> CrashRun {
+    async fn set_up(&self) -> TestEnv {
         let env = TestEnv::new().await;
         env.brought().await;
         let spec = match self {
@@ -66,25 +62,18 @@ impl Scenario for CrashScenario {
             Self::Delete => env.delete("hero").await,
             Self::Create | Self::Provision => {}
         }
-        CrashRun {
-            env,
-            operator: Latest::new("gitlab"),
-        }
+        env
     }
 
-    async fn operate(&self, run: &CrashRun, faults: Faults) {
-        let config = run.env.cluster.config().await;
-        let (operator, metrics) = run.env.build(config, faults);
-        let _now = run.operator.runs(move || metrics.encode());
-        operator.run().await;
+    async fn operator(&self, env: &TestEnv, faults: Faults) -> TestOperator {
+        env.build(env.cluster.config().await, &faults).await
     }
 
-    async fn has_looked(&self, run: &CrashRun) -> bool {
-        run.operator.has_looked() || run.env.instances().get_opt("hero").await.unwrap().is_none()
+    async fn is_gone(&self, env: &TestEnv) -> bool {
+        env.is_absent::<GitlabInstance>("hero").await
     }
 
-    async fn converge(&self, run: &CrashRun) {
-        let env = &run.env;
+    async fn converge(&self, env: &TestEnv) {
         match self {
             Self::Create => drop(env.phase("hero", Phase::Deploying).await),
             Self::Provision => drop(
@@ -110,21 +99,20 @@ impl Scenario for CrashScenario {
         }
     }
 
-    async fn end_state(&self, run: &CrashRun) -> Value {
-        let env = &run.env;
-        let mut secrets = objects::<Secret>(env.client.clone(), &env.namespace).await;
+    async fn end_state(&self, env: &TestEnv) -> Value {
+        let mut secrets = env.normalised::<Secret>().await;
         if let Some(auth) = secrets.get_mut("hero-redis-auth") {
             // It differs between runs.
             auth["data"] = Value::Null;
         }
         // They contain the namespace.
-        let mut bindings = objects::<RoleBinding>(env.client.clone(), &env.namespace).await;
+        let mut bindings = env.normalised::<RoleBinding>().await;
         without_marks(&mut bindings);
         let mut all = json!({
-            "instances": objects::<GitlabInstance>(env.client.clone(), &env.namespace).await,
+            "instances": env.normalised::<GitlabInstance>().await,
             "secrets": secrets,
-            "maps": objects::<ConfigMap>(env.client.clone(), &env.namespace).await,
-            "accounts": objects::<ServiceAccount>(env.client.clone(), &env.namespace).await,
+            "maps": env.normalised::<ConfigMap>().await,
+            "accounts": env.normalised::<ServiceAccount>().await,
             "bindings": bindings,
         });
         for kind in [&HELM_RELEASE, &HELM_REPOSITORY, &PERCONA, &REDIS] {
@@ -148,8 +136,8 @@ impl Scenario for CrashScenario {
         all
     }
 
-    fn mask(&self, run: &CrashRun, text: &str) -> String {
-        text.replace(&run.env.namespace, "<namespace>")
+    fn mask(&self, env: &TestEnv, text: &str) -> String {
+        text.replace(&env.namespace, "<namespace>")
     }
 }
 
@@ -166,13 +154,9 @@ fn without_marks(value: &mut Value) {
     }
 }
 
-async fn crash(scenario: CrashScenario) -> Report {
-    Box::pin(crash_at_every_write(&scenario)).await
-}
-
 #[tokio::test]
 async fn a_creation_killed_at_any_write_is_finished() {
-    let report = crash(CrashScenario::Create).await;
+    let report = crash_at_every_write(InstanceScenario::Create).await;
     assert_eq!(
         report.writes, 9,
         "the finalizer, the account and its binding, three Secrets, the repository, the release, the status: {report}"
@@ -181,15 +165,15 @@ async fn a_creation_killed_at_any_write_is_finished() {
 
 #[tokio::test]
 async fn a_provision_killed_at_any_write_is_finished() {
-    crash(CrashScenario::Provision).await;
+    crash_at_every_write(InstanceScenario::Provision).await;
 }
 
 #[tokio::test]
 async fn an_upgrade_killed_at_any_write_is_finished() {
-    crash(CrashScenario::Upgrade).await;
+    crash_at_every_write(InstanceScenario::Upgrade).await;
 }
 
 #[tokio::test]
 async fn a_deletion_killed_at_any_write_is_finished() {
-    crash(CrashScenario::Delete).await;
+    crash_at_every_write(InstanceScenario::Delete).await;
 }

@@ -302,7 +302,7 @@ async fn an_instance_takes_at_most_forty_calls() {
         .await;
     let audit = env.cluster.audit();
     env.brought().await;
-    let _operator = env.operator_as(account.config().await, &Faults::new());
+    let _operator = env.operator_as(account.config().await, &Faults::new()).await;
     env.instance("shop", json!({})).await;
     env.release("shop").await;
     env.phase("shop", Phase::Deploying).await;

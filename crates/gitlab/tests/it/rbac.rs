@@ -27,7 +27,7 @@ async fn the_rbac_rules_are_sufficient_and_used() {
     let env = TestEnv::new().await;
     let account = env.cluster.user(&env.namespace, "operator", &grants(&env)).await;
     let audit = env.cluster.audit();
-    let _operator = env.operator_as(account.config().await, &Faults::new());
+    let _operator = env.operator_as(account.config().await, &Faults::new()).await;
     env.brought().await;
     env.secret("license", json!({ "license": "x" })).await;
     let managed = json!({

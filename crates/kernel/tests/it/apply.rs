@@ -5,7 +5,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
 
-use crate::fixture::{TestEnv, WidgetSpec};
+use crate::test_env::{TestEnv, WidgetSpec, writes_of};
 
 fn sized(size: u32) -> WidgetSpec {
     WidgetSpec {
@@ -113,7 +113,7 @@ async fn a_foreign_child_that_appears_in_the_middle_of_a_pass_is_refused_too() {
 #[tokio::test]
 async fn a_restart_with_everything_converged_writes_nothing() {
     let env = TestEnv::new("apply").await;
-    env.secret("mine", "one").await;
+    env.password("mine", "one").await;
     for number in 0..5 {
         let spec = WidgetSpec {
             secret_ref: (number % 2 == 0).then(|| "mine".into()),
@@ -143,7 +143,7 @@ async fn a_restart_with_everything_converged_writes_nothing() {
         .eventually("it to be ready", async || second.readiness.missing().is_empty())
         .await;
     env.flush(&second).await;
-    assert_eq!(second.writes(), [""; 0], "to Kubernetes");
+    assert_eq!(writes_of(&second), [""; 0], "to Kubernetes");
     let of_the_fence = env.world.changes() - changes;
     assert_eq!(
         of_the_fence, 2,

@@ -5,30 +5,21 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::{Value, json};
-use stanchion_kernel::client::{self, Options};
-use stanchion_kernel::telemetry::Metrics;
-use stanchion_testkit::crash::{Scenario, crash_at_every_write, objects};
+use stanchion_testenv::crash::{CrashScenario, crash_at_every_write};
+use stanchion_testenv::{OperatorOptions, TestOperator};
 use stanchion_testkit::faults::Faults;
-use stanchion_testkit::running::Latest;
-use stanchion_testkit::wait;
 
-use crate::fixture::{DEADLINE, TestEnv, Widget, WidgetSpec, environment, settings};
+use crate::test_env::{TestEnv, Widget, WidgetSpec, settings};
 
 /// Three widgets, one to create, one to change and one to delete, all of them pending when the operator starts.
-struct Life;
+struct WidgetScenario;
 
-/// One run.
-struct CrashRun {
-    env: TestEnv,
-    operator: Latest,
-}
+impl CrashScenario for WidgetScenario {
+    type Run = TestEnv;
 
-impl Scenario for Life {
-    type Run = CrashRun;
-
-    async fn set_up(&self) -> CrashRun {
+    async fn set_up(&self) -> TestEnv {
         let env = TestEnv::new("crash").await;
-        env.secret("mine", "one").await;
+        env.password("mine", "one").await;
         let spec = |size| WidgetSpec {
             size,
             secret_ref: Some("mine".into()),
@@ -47,35 +38,28 @@ impl Scenario for Life {
         env.respec("changed", json!({ "size": 2 })).await;
         let api: Api<Widget> = env.api();
         api.delete("deleted", &DeleteParams::default()).await.unwrap();
-        CrashRun {
-            env,
-            operator: Latest::new("toy"),
-        }
+        env
     }
 
-    async fn operate(&self, CrashRun { env, operator }: &CrashRun, faults: Faults) {
-        let metrics = Metrics::new("test");
-        let options = Options::new("toy").with_layer(faults);
-        let client = client::build(env.cluster.config().await, &metrics, &options).unwrap();
-        let toy = env.assemble(environment(client, &metrics, settings()));
-        let _now = operator.runs(move || metrics.encode());
-        toy.run().await;
+    async fn operator(&self, env: &TestEnv, faults: Faults) -> TestOperator {
+        let options = OperatorOptions {
+            faults,
+            settings: settings(),
+            ..env.operator_options().await
+        };
+        TestOperator::new(options).with(env.controller(), &env.namespace)
     }
 
-    async fn has_looked(&self, run: &CrashRun) -> bool {
-        run.operator.has_looked()
-    }
-
-    async fn converge(&self, CrashRun { env, .. }: &CrashRun) {
+    async fn converge(&self, env: &TestEnv) {
         let api: Api<Widget> = env.api();
-        wait::until(&api, "made", DEADLINE, Widget::is_ready).await;
-        wait::until(&api, "changed", DEADLINE, Widget::is_ready).await;
-        wait::gone(&api, "deleted", DEADLINE).await;
+        env.wait().until(&api, "made", Widget::is_ready).await;
+        env.wait().until(&api, "changed", Widget::is_ready).await;
+        env.wait().gone(&api, "deleted").await;
         // The cluster's own part: the child is deleted with its owner.
-        wait::gone(&env.api::<ConfigMap>(), "deleted", DEADLINE).await;
+        env.wait().gone(&env.api::<ConfigMap>(), "deleted").await;
     }
 
-    async fn end_state(&self, CrashRun { env, .. }: &CrashRun) -> Value {
+    async fn end_state(&self, env: &TestEnv) -> Value {
         let things: Value = env
             .world
             .things()
@@ -83,25 +67,25 @@ impl Scenario for Life {
             .map(|(name, thing)| (name, json!([thing.size, thing.password])))
             .collect::<serde_json::Map<_, _>>()
             .into();
-        let mut maps = objects::<ConfigMap>(env.client.clone(), &env.namespace).await;
+        let mut maps = env.normalised::<ConfigMap>().await;
         // The cluster itself creates it at some point.
         maps.as_object_mut().unwrap().remove("kube-root-ca.crt");
         json!({
-            "widgets": objects::<Widget>(env.client.clone(), &env.namespace).await,
+            "widgets": env.normalised::<Widget>().await,
             "children": maps,
-            "secrets": objects::<Secret>(env.client.clone(), &env.namespace).await,
+            "secrets": env.normalised::<Secret>().await,
             "world": things,
         })
     }
 
-    fn mask(&self, run: &CrashRun, text: &str) -> String {
-        text.replace(&run.env.namespace, "<namespace>")
+    fn mask(&self, env: &TestEnv, text: &str) -> String {
+        text.replace(&env.namespace, "<namespace>")
     }
 }
 
 #[tokio::test]
 async fn an_operator_killed_at_any_write_reaches_the_same_end() {
-    let report = crash_at_every_write(&Life).await;
+    let report = crash_at_every_write(WidgetScenario).await;
     // Finalizer, child and status of the new one; child and status of the changed; finalizer of the deleted.
     assert_eq!(report.writes, 6, "{report}");
     assert_eq!(report.crashes, 13, "{report}");

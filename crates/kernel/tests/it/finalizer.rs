@@ -7,7 +7,7 @@ use serde_json::json;
 use stanchion_kernel::lenient::Lenient;
 use stanchion_kernel::{Class, finalizer};
 
-use crate::fixture::{FINALIZER, TestEnv, Widget, WidgetSpec};
+use crate::test_env::{FINALIZER, TestEnv, Widget, WidgetSpec, writes_of};
 
 fn sized(size: u32) -> WidgetSpec {
     WidgetSpec {
@@ -41,7 +41,7 @@ async fn foreign_finalizers_are_untouched_and_ours_never_comes_back() {
     assert_eq!(env.world.thing("one"), None);
 
     // Whatever happens to it now, the operator ignores it.
-    let (changes, writes) = (env.world.changes(), operator.writes().len());
+    let (changes, writes) = (env.world.changes(), writes_of(&operator).len());
     env.respec("one", json!({ "size": 2 })).await;
     env.delete::<ConfigMap>("one").await;
     env.flush(&operator).await;
@@ -49,7 +49,7 @@ async fn foreign_finalizers_are_untouched_and_ours_never_comes_back() {
     let operator = env.operator().await;
     env.flush(&operator).await;
     assert!(writes > 0);
-    assert_eq!(operator.writes(), [""; 0]);
+    assert_eq!(writes_of(&operator), [""; 0]);
     let of_the_fences = 2 * 2;
     assert!(env.world.changes() <= changes + of_the_fences);
     assert_eq!(env.world.thing("one"), None);
@@ -81,7 +81,7 @@ async fn the_finalizer_comes_before_any_outside_work() {
 #[tokio::test]
 async fn an_object_is_deletable_whatever_it_waits_for() {
     let env = TestEnv::new("finalizer").await;
-    env.secret("mine", "one").await;
+    env.password("mine", "one").await;
     let with_secret = WidgetSpec {
         secret_ref: Some("mine".into()),
         ..sized(1)
@@ -127,7 +127,7 @@ async fn a_cleanup_that_fails_keeps_the_object_and_says_why() {
 #[tokio::test]
 async fn a_namespace_with_objects_in_it_can_be_deleted() {
     let env = TestEnv::new("finalizer").await;
-    env.secret("mine", "one").await;
+    env.password("mine", "one").await;
     for number in 0..5 {
         let spec = WidgetSpec {
             secret_ref: Some("mine".into()),

@@ -4,7 +4,7 @@ use kube::Api;
 use serde_json::json;
 use stanchion_kernel::{Class, condition};
 
-use crate::fixture::{FINALIZER, TestEnv, Widget, WidgetSpec};
+use crate::test_env::{FINALIZER, TestEnv, Widget, WidgetSpec};
 
 fn widget(size: u32, suspend: bool) -> WidgetSpec {
     WidgetSpec {

@@ -15,22 +15,12 @@ use stanchion_testkit::wait;
 use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
 
-use crate::fixture::{DEADLINE, POKE, TestEnv, Widget, WidgetSpec, environment, settings};
-
-fn with_secret(name: &str) -> WidgetSpec {
-    WidgetSpec {
-        size: 1,
-        secret_ref: Some(name.into()),
-        ..WidgetSpec::default()
-    }
-}
+use crate::test_env::{POKE, TestEnv, WAIT_TIMEOUT, Widget, environment, reading, settings};
 
 /// Trap 6: four fifths of a cached object are managedFields.
 #[tokio::test]
 async fn no_pass_is_given_managed_fields() {
-    let env = TestEnv::new("traps").await;
-    env.secret("mine", "one").await;
-    env.widget("one", with_secret("mine")).await;
+    let env = TestEnv::with_a_reader("traps").await;
     let operator = env.operator().await;
     env.settled(&operator, "one").await;
     for size in 2..6 {
@@ -46,10 +36,8 @@ async fn no_pass_is_given_managed_fields() {
 /// Trap 6: a Secret's data is in no list and no watch, and is read once per pass.
 #[tokio::test]
 async fn the_data_of_secrets_is_read_on_demand_and_nothing_else() {
-    let env = TestEnv::new("traps").await;
-    env.secret("mine", "one").await;
-    env.secret("of-another", "x").await;
-    env.widget("one", with_secret("mine")).await;
+    let env = TestEnv::with_a_reader("traps").await;
+    env.password("of-another", "x").await;
     // The requests about Secrets and children: whether for one object, and in which format.
     let asked: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
     let asking = Arc::clone(&asked);
@@ -71,7 +59,7 @@ async fn the_data_of_secrets_is_read_on_demand_and_nothing_else() {
     let operator = env.assemble(environment(client, &metrics, settings()));
     let looking = async {
         let widgets: Api<Widget> = env.api();
-        wait::until(&widgets, "one", DEADLINE, Widget::is_ready).await;
+        wait::until(&widgets, "one", WAIT_TIMEOUT, Widget::is_ready).await;
     };
     tokio::select! {
         () = operator.run() => panic!("the operator ended"),
@@ -98,7 +86,7 @@ async fn the_data_of_secrets_is_read_on_demand_and_nothing_else() {
 #[tokio::test]
 async fn events_have_the_newest_words_and_a_restart_is_silent() {
     let env = TestEnv::new("traps").await;
-    env.widget("one", with_secret("first")).await;
+    env.widget("one", reading("first")).await;
     let operator = env.operator().await;
     let is_missing = |secret: &'static str| {
         move |widget: &Widget| {
@@ -107,7 +95,7 @@ async fn events_have_the_newest_words_and_a_restart_is_silent() {
     };
     env.until(&operator, "one", is_missing("first")).await;
     env.flush(&operator).await;
-    env.secret("first", "x").await;
+    env.password("first", "x").await;
     env.settled(&operator, "one").await;
     env.respec("one", json!({ "secretRef": "second" })).await;
     env.until(&operator, "one", is_missing("second")).await;
@@ -143,9 +131,7 @@ async fn events_have_the_newest_words_and_a_restart_is_silent() {
 /// Trap 8: a replica that has lost the Lease writes nothing more, not even the current write.
 #[tokio::test]
 async fn a_lost_lease_stops_all_writes_at_once() {
-    let env = TestEnv::new("traps").await;
-    env.secret("mine", "one").await;
-    env.widget("one", with_secret("mine")).await;
+    let env = TestEnv::with_a_reader("traps").await;
     // The connection to the Lease, which will be cut, and the one to everything else, which will not.
     let (lease_way, way) = (Faults::new(), Faults::new());
     let lease_settings = LeaseSettings {
@@ -172,20 +158,20 @@ async fn a_lost_lease_stops_all_writes_at_once() {
     };
     let lose = async {
         let widgets: Api<Widget> = env.api();
-        wait::until(&widgets, "one", DEADLINE, Widget::is_ready).await;
+        wait::until(&widgets, "one", WAIT_TIMEOUT, Widget::is_ready).await;
         // Another pass is held half-way, and the Lease cannot be renewed any more.
         env.world.hold("one");
         let passes = env.world.passes("one");
         env.respec("one", json!({ "size": 2 })).await;
         let is_held = async || env.world.passes("one") > passes;
-        wait::eventually(DEADLINE, "a pass to be held", is_held).await;
+        wait::eventually(WAIT_TIMEOUT, "a pass to be held", is_held).await;
         lease_way.script(Rule::when(|_| true, Fault::Hang(Moment::Before)));
         way.writes().len()
     };
     let (term, writes) = tokio::join!(elector.lead(CancellationToken::new(), work), lose);
     assert_eq!(term, Term::Lost);
     let is_ended = async || env.world.running("one") == 0;
-    wait::eventually(DEADLINE, "the pass to end in the middle", is_ended).await;
+    wait::eventually(WAIT_TIMEOUT, "the pass to end in the middle", is_ended).await;
     env.world.release("one");
     // A successor has plenty of time; the former leader adds nothing.
     let operator = env.operator().await;

@@ -9,7 +9,7 @@ use stanchion_kernel::{Class, Problem};
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::wait;
 
-use crate::fixture::DEADLINE;
+use crate::test_env::WAIT_TIMEOUT;
 
 fn map(name: &str) -> ConfigMap {
     ConfigMap {
@@ -151,7 +151,7 @@ async fn a_missing_permission_and_an_exceeded_quota_differ() {
         // Until the quota is computed, the server returns another message.
         error.filter(|error| error.to_string().contains("exceeded quota"))
     };
-    let error = wait::eventually(DEADLINE, "the quota to be counted", is_counted).await;
+    let error = wait::eventually(WAIT_TIMEOUT, "the quota to be counted", is_counted).await;
     is(error, Class::Human, "QuotaExceeded");
 }
 

@@ -9,7 +9,9 @@ use serde_json::json;
 use stanchion_kernel::Class;
 use stanchion_kernel::lenient::Lenient;
 
-use crate::fixture::{DEADLINE, FINALIZER, POKE, Running, TestEnv, Widget, WidgetSpec, WidgetStatus};
+use crate::test_env::{
+    FINALIZER, POKE, Running, TestEnv, WAIT_TIMEOUT, Widget, WidgetSpec, WidgetStatus, writes_of,
+};
 
 fn sized(size: u32) -> WidgetSpec {
     WidgetSpec {
@@ -38,9 +40,9 @@ async fn nothing_is_written_when_nothing_changed() {
     env.widget("one", sized(1)).await;
     let operator = env.operator().await;
     let before = env.settled(&operator, "one").await;
-    let writes = operator.writes();
+    let writes = writes_of(&operator);
     poke(&env, &operator, "one", "now").await;
-    assert_eq!(operator.writes(), writes);
+    assert_eq!(writes_of(&operator), writes);
     let after: Widget = env.api().get("one").await.unwrap();
     assert_eq!(after.status, before.status);
 }
@@ -104,9 +106,13 @@ async fn conditions_of_others_are_kept_and_are_no_news() {
         .patch_status("one", &somebody, &Patch::Apply(&theirs))
         .await
         .unwrap();
-    let writes = operator.writes();
+    let writes = writes_of(&operator);
     poke(&env, &operator, "one", "now").await;
-    assert_eq!(operator.writes(), writes, "a foreign condition is no difference");
+    assert_eq!(
+        writes_of(&operator),
+        writes,
+        "a foreign condition is no difference"
+    );
 
     env.respec("one", json!({ "size": 2 })).await;
     let widget = env.settled(&operator, "one").await;
@@ -133,9 +139,9 @@ async fn what_a_predecessor_left_in_the_status_is_taken_away_once() {
     let widget = env.settled(&operator, "one").await;
     let status = widget.status.unwrap();
     assert_eq!((status.size, status.legacy), (Some(1), None));
-    let writes = operator.writes();
+    let writes = writes_of(&operator);
     poke(&env, &operator, "one", "now").await;
-    assert_eq!(operator.writes(), writes);
+    assert_eq!(writes_of(&operator), writes);
 }
 
 /// Another client writes to the object every 20 ms. No write is lost, and neither side has to wait for the end of it.
@@ -175,7 +181,7 @@ async fn a_conflict_storm_converges_and_loses_nothing() {
             env.until(&operator, "one", Widget::is_ready).await;
         }
     };
-    let (written, ()) = tokio::time::timeout(DEADLINE, futures::future::join(storm, changes))
+    let (written, ()) = tokio::time::timeout(WAIT_TIMEOUT, futures::future::join(storm, changes))
         .await
         .expect("it converges in the storm");
     let widget = env.settled(&operator, "one").await;

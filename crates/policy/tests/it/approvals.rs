@@ -1,22 +1,14 @@
 //! F24: who may change a database without approval, who may approve, and by which name they are known.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
-use stanchion_kernel::admission::{
-    Admission, CertificateSource, Endpoint, FailurePolicy, Registration, RegistrationSettings, SelfMade,
-    Webhook,
-};
+use stanchion_kernel::admission::FailurePolicy;
 use stanchion_testkit::cluster::Kind;
 use stanchion_testkit::report;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::test_env::TestEnv;
 
@@ -76,38 +68,13 @@ async fn annotate(client: &Client, env: &TestEnv, plan: &str, manager: &str) -> 
     patched.map(drop).map_err(|error| error.to_string())
 }
 
-/// Serves the webhook for the test's namespace.
-async fn serve(env: &TestEnv) -> JoinSet<()> {
-    let webhooks: Arc<[Webhook]> = stanchion_policy::plans::webhooks(&env.key).into();
-    let source = SelfMade::new(&env.namespace, "webhook", vec!["127.0.0.1".into()]);
-    let admission = Admission::start(
-        env.client.clone(),
-        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        CertificateSource::SelfMade(source),
-        Arc::clone(&webhooks),
-    )
-    .await
-    .unwrap();
-    let settings = RegistrationSettings {
-        name: env.namespace.clone(),
-        endpoint: Endpoint::url(&format!("https://{}", admission.addr())).unwrap(),
-        failure_policy: FailurePolicy::Ignore,
-        namespaces: vec![env.namespace.clone()],
-    };
-    let registration = Registration::new(env.client.clone(), settings, webhooks);
-    let bundle = admission.ca_bundle().borrow().clone();
-    let mut tasks = JoinSet::new();
-    tasks.spawn(admission.run(CancellationToken::new()));
-    registration.register(bundle.as_deref()).await.unwrap();
-    tasks
-}
-
 /// Somebody who calls their client after another person is known by the name that the API server has authenticated.
 #[tokio::test]
 async fn a_decision_has_the_name_that_the_api_server_knows() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    let _webhook = serve(&env).await;
+    let webhooks = stanchion_policy::plans::webhooks(&env.key);
+    let _served = env.serve_webhooks(webhooks, FailurePolicy::Ignore).await;
     env.database_secret().await;
     allow(&env, "mallory", &everything(PLANS, &["get", "list", "patch"])).await;
     let mallory = client_of(&env, "mallory").await;

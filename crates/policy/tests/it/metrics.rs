@@ -21,8 +21,8 @@ async fn a_collector_gets_every_metric_of_the_original() {
         turn: Duration::from_millis(100),
         ..TestEnv::new().await
     };
-    let (operator, metrics, pools) = env.build(env.cluster.config().await, Faults::new());
-    let operator = env.run(operator, metrics.clone());
+    let (operator, pools) = env.build(&Faults::new()).await;
+    let operator = operator.start();
     env.database_secret().await;
     let shared = json!({ "interval": "1h", "roles": [{ "name": env.role("app") }] });
     env.policy("well", shared.clone()).await;
@@ -58,7 +58,7 @@ async fn a_collector_gets_every_metric_of_the_original() {
     env.ready("waits").await;
 
     let collector = Collector::start().await;
-    let export = Export::new(metrics, &collector.endpoint(), "1.2.3")
+    let export = Export::new(operator.metrics.clone(), &collector.endpoint(), "1.2.3")
         .unwrap()
         .expect("no variable says otherwise");
     // An export sends a last time when it is cancelled.

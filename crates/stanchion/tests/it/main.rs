@@ -7,7 +7,6 @@
     clippy::indexing_slicing
 )]
 
-mod canary;
 mod chart;
 mod cli;
 #[cfg(feature = "otlp")]
@@ -19,6 +18,7 @@ mod generated;
 mod installation;
 mod operator;
 mod page;
+mod password_leaks;
 mod project;
 mod rbac;
 mod replicas;

@@ -12,7 +12,7 @@ use stanchion_testkit::{port, report};
 
 use crate::database_env::{DatabaseEnv, request};
 use crate::jwt;
-use crate::service::Service;
+use crate::service_process::Service;
 use crate::test_env::TestEnv;
 
 /// The path of the program. It is in no package registry, so it must be built from its source.

@@ -9,7 +9,7 @@ use stanchion_testkit::{port, report};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::service::Service;
+use crate::service_process::Service;
 use crate::test_env::TestEnv;
 
 /// The path of its program.

@@ -14,7 +14,7 @@ use stanchion_testkit::postgres::{Postgres, Tls, Version};
 use stanchion_testkit::{port, report};
 
 use crate::database_env::{DatabaseEnv, password, request};
-use crate::service::Service;
+use crate::service_process::Service;
 use crate::test_env::{Pod, TestEnv};
 
 /// The program, and everything that it needs, by version and hash.

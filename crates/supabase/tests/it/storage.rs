@@ -13,7 +13,7 @@ use stanchion_testkit::scratch::Scratch;
 use stanchion_testkit::{port, report, s3::S3};
 
 use crate::database_env::{DatabaseEnv, request};
-use crate::service::Service;
+use crate::service_process::Service;
 use crate::test_env::TestEnv;
 use crate::{jwt, meta};
 

@@ -1,15 +1,15 @@
 //! The fleet and single objects, with full and with few permissions.
 
 use serde_json::{Value, json};
+use stanchion_testenv::WAIT_TIMEOUT;
 use stanchion_testkit::cluster::{Grant, rule};
 use stanchion_testkit::wait;
 
-use crate::DEADLINE;
 use crate::test_env::{Browser, TestEnv, user};
 
 /// Waits until the page contains the text: a watch is a moment behind.
 pub(crate) async fn shows(browser: &Browser, path: &str, text: &str) -> String {
-    wait::within(DEADLINE)
+    wait::within(WAIT_TIMEOUT)
         .eventually(&format!("{text} on {path}"), async || {
             let page = browser.get(path, &[]).await;
             if page.text.contains(text) {

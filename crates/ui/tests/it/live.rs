@@ -2,8 +2,8 @@
 
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use stanchion_testenv::WAIT_TIMEOUT;
 
-use crate::DEADLINE;
 use crate::fleet::shows;
 use crate::test_env::{TestEnv, user};
 
@@ -18,7 +18,7 @@ async fn change(body: &mut Incoming) {
             }
         }
     };
-    tokio::time::timeout(DEADLINE, heard)
+    tokio::time::timeout(WAIT_TIMEOUT, heard)
         .await
         .expect("no change was announced");
 }
@@ -54,7 +54,7 @@ async fn too_many_streams_are_refused_and_a_closed_one_makes_room() {
     assert_eq!(refused.status, 503);
     assert_eq!(browser.get("/", &[]).await.status, 200, "pages are still served");
     drop(open);
-    stanchion_testkit::wait::within(DEADLINE)
+    stanchion_testkit::wait::within(WAIT_TIMEOUT)
         .eventually("room for a stream", async || {
             let answer = browser.send(browser.request("GET", "/live", &[], "")).await;
             if answer.status() == 200 {

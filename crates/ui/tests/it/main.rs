@@ -14,8 +14,3 @@ mod fleet;
 mod guard;
 mod live;
 mod test_env;
-
-use std::time::Duration;
-
-/// Enough for a busy machine.
-const DEADLINE: Duration = Duration::from_mins(2);

@@ -145,7 +145,7 @@ async fn every_form_logs_in() {
 async fn a_foreign_secret_is_left_alone() {
     let env = TestEnv::new(any()).await;
     let (role, operator) = (role_name(), env.operator().await);
-    env.keys("theirs", &[("key", "value")]).await;
+    env.secret("theirs", json!({ "key": "value" })).await;
     let before = env.secrets().get("theirs").await.unwrap();
     let request = json!({
         "passwordSecretRef": null, "password": { "generate": {} }, "credentialsSecret": { "name": "theirs" },

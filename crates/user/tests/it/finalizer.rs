@@ -6,7 +6,7 @@ use serde_json::json;
 use stanchion_testkit::faults::{Call, CutPoint, Fault, Faults, Rule};
 use stanchion_testkit::wait;
 
-use super::test_env::{How, TestEnv, WAIT_TIMEOUT, any, quick, role_name};
+use super::test_env::{How, QUICK_BACKOFF, TestEnv, WAIT_TIMEOUT, any, role_name};
 
 const OURS: &str = "db.example.com/postgresuser";
 
@@ -28,7 +28,7 @@ async fn no_connection_is_made_before_the_finalizer_is_there() {
         let how = How {
             admin,
             faults: faults.clone(),
-            backoff: quick(),
+            backoff: QUICK_BACKOFF,
             ..env.how().await
         };
         let _operator = env.start(how);
@@ -55,7 +55,7 @@ async fn the_finalizer_goes_after_the_role() {
         let faults = Faults::new();
         let how = How {
             faults: faults.clone(),
-            backoff: quick(),
+            backoff: QUICK_BACKOFF,
             ..env.how().await
         };
         let _operator = env.start(how);

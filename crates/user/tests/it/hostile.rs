@@ -8,12 +8,10 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
-use stanchion_testkit::operator_log::OperatorLog;
 use stanchion_testkit::postgres::Postgres;
 use stanchion_testkit::wait;
-use tracing::instrument::WithSubscriber;
 
-use super::test_env::{TestEnv, WAIT_TIMEOUT, any, role_name};
+use super::test_env::{How, TestEnv, WAIT_TIMEOUT, any, role_name};
 
 /// A text that no password, name or comment contains by chance.
 const CANARY: &str = "cAnArY";
@@ -191,13 +189,11 @@ async fn nothing_but_the_intended_statement_runs() {
     server
         .execute("postgres", &format!("CREATE DATABASE \"{DATABASE}\""))
         .await;
-    let log = OperatorLog::in_memory();
     let target = stanchion_postgres::ConnectionConfig::parse(&server.url("postgres").into()).unwrap();
-    let (operator, _metrics) = env.build(super::test_env::How {
+    let operator = env.start(How {
         admin: target,
         ..env.how().await
     });
-    let operator = tokio::spawn(operator.run().with_subscriber(log.dispatch()));
     let texts = generate(EACH);
 
     // Values: each arrives unchanged, on a few users at a time.
@@ -247,8 +243,8 @@ async fn nothing_but_the_intended_statement_runs() {
     let reported: Value = json!([serde_json::to_value(&user).unwrap(), env.events("alice").await]);
     assert!(!reported.to_string().contains(CANARY), "{reported}");
     assert!(reported.to_string().contains("managedFields"));
-    assert!(!log.text().is_empty() && !log.text().contains(CANARY));
-    operator.abort();
+    assert!(!env.log.text().is_empty() && !env.log.text().contains(CANARY));
+    drop(operator);
 }
 
 /// A18: a password that the server refuses does not leak, either. The server refuses what an administrator without the
@@ -263,12 +259,10 @@ async fn a_rejected_password_is_not_in_the_status_or_events() {
     server.execute("postgres", "CREATE DATABASE app").await;
     let target =
         stanchion_postgres::ConnectionConfig::parse(&server.url_of("weak", "w", "postgres").into()).unwrap();
-    let log = OperatorLog::in_memory();
-    let (operator, _metrics) = env.build(super::test_env::How {
+    let operator = env.start(How {
         admin: target,
         ..env.how().await
     });
-    let operator = tokio::spawn(operator.run().with_subscriber(log.dispatch()));
     env.password("alice", CANARY).await;
     env.user("alice", &role_name(), json!({ "database": "app" }))
         .await;
@@ -281,6 +275,6 @@ async fn a_rejected_password_is_not_in_the_status_or_events() {
         "{reported}"
     );
     assert!(!server.log().text().contains(CANARY));
-    assert!(!log.text().contains(CANARY) && !log.text().contains("SCRAM-SHA"));
-    operator.abort();
+    assert!(!env.log.text().contains(CANARY) && !env.log.text().contains("SCRAM-SHA"));
+    drop(operator);
 }

@@ -41,7 +41,7 @@ async fn an_instance_reports_its_server() {
     let version = env.one("SHOW server_version").await;
     assert_eq!(status.version.as_deref(), version.split_whitespace().next());
 
-    env.keys("main-admin", &[("username", ADMIN), ("password", "wrong")])
+    env.secret("main-admin", json!({ "username": ADMIN, "password": "wrong" }))
         .await;
     becomes(&env, "main", "False", "AuthenticationFailed").await;
     env.password("alice", "p").await;
@@ -51,8 +51,11 @@ async fn an_instance_reports_its_server() {
         .condition("alice", "DatabaseConnected", "False", "AuthenticationFailed")
         .await;
     assert!(!message(&user, "DatabaseConnected").contains("wrong"));
-    env.keys("main-admin", &[("username", ADMIN), ("password", ADMIN_PASSWORD)])
-        .await;
+    env.secret(
+        "main-admin",
+        json!({ "username": ADMIN, "password": ADMIN_PASSWORD }),
+    )
+    .await;
     env.ready("alice").await;
     becomes(&env, "main", "True", "Connected").await;
 
@@ -65,10 +68,11 @@ async fn an_instance_reports_its_server() {
         .await;
     env.condition("bob", "Ready", "False", "AdminSecretNotFound")
         .await;
-    env.keys("keys", &[("u", ADMIN)]).await;
+    env.secret("keys", json!({ "u": ADMIN })).await;
     env.condition("bob", "Ready", "False", "AdminSecretKeyMissing")
         .await;
-    env.keys("keys", &[("u", ADMIN), ("p", ADMIN_PASSWORD)]).await;
+    env.secret("keys", json!({ "u": ADMIN, "p": ADMIN_PASSWORD }))
+        .await;
     env.ready("bob").await;
 }
 
@@ -81,9 +85,9 @@ async fn a_server_is_trusted_by_its_authority() {
     server
         .execute("postgres", "CREATE ROLE tls_admin LOGIN SUPERUSER PASSWORD 'a'")
         .await;
-    env.keys("tls-keys", &[("username", "tls_admin"), ("password", "a")])
+    env.secret("tls-keys", json!({ "username": "tls_admin", "password": "a" }))
         .await;
-    env.keys("ca", &[("ca.crt", server.authority().unwrap().pem())])
+    env.secret("ca", json!({ "ca.crt": server.authority().unwrap().pem() }))
         .await;
     let spec = |tls: Value| json!({ "host": "localhost", "port": server.port(), "adminSecretRef": { "name": "tls-keys" }, "tls": tls });
     env.instance(
@@ -108,7 +112,7 @@ async fn a_server_is_trusted_by_its_authority() {
         .any(|entry| entry.user == "tls_admin" && entry.message.contains("SSL enabled"));
     assert!(encrypted);
     let other = stanchion_testkit::certificates::Authority::new();
-    env.keys("ca", &[("ca.crt", other.pem())]).await;
+    env.secret("ca", json!({ "ca.crt": other.pem() })).await;
     becomes(&env, "tls", "False", "TlsFailed").await;
     // Without TLS the server accepts only the superuser of the test.
     env.instance("tls", spec(json!({ "mode": "disable" }))).await;
@@ -130,7 +134,7 @@ async fn an_unverified_server_is_reported() {
     let env = TestEnv::new(any()).await;
     let _operator = env.operator().await;
     let (user, password) = (ADMIN, ADMIN_PASSWORD);
-    env.keys("keys", &[("username", user), ("password", password)])
+    env.secret("keys", json!({ "username": user, "password": password }))
         .await;
     for (mode, words) in [
         ("require", "encrypted, but the server was not verified"),
@@ -153,10 +157,7 @@ async fn an_unverified_server_is_reported() {
 #[tokio::test]
 async fn an_instance_chooses_its_namespaces() {
     let home = TestEnv::new(any()).await;
-    let guest = TestEnv {
-        namespace: home.cluster.namespace("guest").await,
-        ..TestEnv::new(any()).await
-    };
+    let guest = TestEnv::in_namespace("guest", any()).await;
     let (role, _operator) = (role_name(), guest.operator().await);
     home.instance("main", json!({})).await;
     guest.password("alice", "p").await;
@@ -215,9 +216,9 @@ async fn the_conditions_say_whether_the_server_was_verified() {
     }
     let env = TestEnv::new(any()).await;
     let _operator = env.operator().await;
-    env.keys("ca", &[("ca.crt", server.authority().unwrap().pem())])
+    env.secret("ca", json!({ "ca.crt": server.authority().unwrap().pem() }))
         .await;
-    env.keys("clear", &[("username", "clear"), ("password", "c")])
+    env.secret("clear", json!({ "username": "clear", "password": "c" }))
         .await;
     env.password("alice", "p").await;
     let verify = json!({ "mode": "verify-full", "caSecretRef": { "name": "ca" } });

@@ -96,7 +96,7 @@ async fn a_restart_writes_nothing() {
         let second = env.operator_with(&faults).await;
         wait::eventually(WAIT_TIMEOUT, "a pass", || async {
             let passes = "controller_runtime_reconcile_total{controller=\"user\",result=\"requeue_after\"} ";
-            let text = second.numbers();
+            let text = second.metrics_text();
             let mut counts = text.lines().filter_map(|line| line.strip_prefix(passes));
             counts.any(|count| count != "0")
         })

@@ -76,7 +76,7 @@ async fn given_passwords_in_every_form() {
         Some(("True".into(), "UserCreated".into()))
     );
     assert_eq!(env.values("out").await["password"], "in the clear");
-    env.keys("alice", &[("wrong", "x")]).await;
+    env.secret("alice", json!({ "wrong": "x" })).await;
     let user = env
         .condition("alice", "PasswordSynced", "False", "SecretKeyMissing")
         .await;

@@ -13,7 +13,7 @@ use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
 use stanchion_testkit::proxy::Cut;
 use stanchion_testkit::wait;
 
-use super::test_env::{How, TestEnv, WAIT_TIMEOUT, any, condition, message, quick, role_name};
+use super::test_env::{How, QUICK_BACKOFF, TestEnv, WAIT_TIMEOUT, any, condition, message, role_name};
 
 /// A2, C16, C17: attempts on an unreachable server back off, with one connection each; their status writes do not cause
 /// the next one; and when the server is back the object recovers.
@@ -24,7 +24,7 @@ async fn an_unreachable_server_is_retried_with_backoff() {
         let (proxy, admin) = env.proxy().await;
         proxy.cut(Cut::Close).await;
         let faults = Faults::new();
-        let backoff = quick();
+        let backoff = QUICK_BACKOFF;
         let _operator = env.start(How {
             admin,
             faults: faults.clone(),
@@ -146,7 +146,7 @@ async fn a_permanent_failure_is_not_retried() {
             operator.total("workqueue_retries_total{name=\"user\""),
             0,
             "{}",
-            operator.numbers()
+            operator.metrics_text()
         );
         env.user(name, &role, json!({})).await;
         let user = env.ready(name).await;

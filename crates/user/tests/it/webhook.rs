@@ -1,62 +1,25 @@
 //! The webhook between `kubectl apply` and the API server: the controller's own rules, and one object for each role.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-
-use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use stanchion_api::PostgresUser;
 use stanchion_kernel::Scope;
-use stanchion_kernel::admission::{
-    Admission, CertificateSource, Endpoint, FailurePolicy, Registration, RegistrationSettings, SelfMade,
-    Webhook,
-};
+use stanchion_kernel::admission::FailurePolicy;
+use stanchion_testenv::ServedWebhooks;
 use stanchion_testkit::wait;
-use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
 
 use super::test_env::{TestEnv, WAIT_TIMEOUT, any, role_name};
 
-/// Serves the webhook for one namespace until it is dropped.
-struct Served {
-    registration: Registration,
-    _tasks: JoinSet<()>,
-}
-
-async fn serve(env: &TestEnv) -> Served {
+async fn serve(env: &TestEnv) -> ServedWebhooks {
     let scopes = [Scope::Namespace(env.namespace.clone())];
-    let webhooks: Arc<[Webhook]> = stanchion_user::webhooks(&env.client, &scopes).into();
-    let source = SelfMade::new(&env.namespace, "webhook", vec!["127.0.0.1".into()]);
-    let admission = Admission::start(
-        env.client.clone(),
-        SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        CertificateSource::SelfMade(source),
-        Arc::clone(&webhooks),
-    )
-    .await
-    .unwrap();
-    let settings = RegistrationSettings {
-        name: env.namespace.clone(),
-        endpoint: Endpoint::url(&format!("https://{}", admission.addr())).unwrap(),
-        failure_policy: FailurePolicy::Fail,
-        namespaces: vec![env.namespace.clone()],
-    };
-    let registration = Registration::new(env.client.clone(), settings, webhooks);
-    let bundle = admission.ca_bundle().borrow().clone();
-    let mut tasks = JoinSet::new();
-    tasks.spawn(admission.run(CancellationToken::new()));
-    registration.register(bundle.as_deref()).await.unwrap();
-    Served {
-        registration,
-        _tasks: tasks,
-    }
+    let webhooks = stanchion_user::webhooks(&env.client, &scopes);
+    env.serve_webhooks(webhooks, FailurePolicy::Fail).await
 }
 
 async fn apply(env: &TestEnv, name: &str, spec: &Value) -> Result<(), String> {
     let user = json!({
         "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": name }, "spec": spec,
     });
-    let params = PatchParams::apply("test").force();
-    let applied = env.users().patch(name, &params, &Patch::Apply(&user)).await;
+    let applied = env.try_apply::<PostgresUser>(name, &user).await;
     applied.map(drop).map_err(|error| error.to_string())
 }
 
@@ -109,5 +72,5 @@ async fn the_webhook_rejects_invalid_objects_with_a_reason() {
         .await;
     env.gone("first").await;
     apply(&env, "third", &spec("taken")).await.unwrap();
-    served.registration.unregister().await.unwrap();
+    served.unregister().await;
 }

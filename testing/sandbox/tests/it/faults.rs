@@ -10,7 +10,7 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 use stanchion_sandbox::{Effect, MASTERS, Match, Sandbox, User};
 
-use crate::raw::send;
+use crate::raw_requests::send;
 
 fn config_map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}, "data": {"k": "1"}})).unwrap()

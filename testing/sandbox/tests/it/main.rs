@@ -9,14 +9,15 @@
 
 mod clients;
 mod conformance;
-mod define;
+mod crds;
 mod faults;
-mod hook;
+mod independence;
 mod kubectl;
 mod load;
-mod original;
 mod processes;
-mod raw;
+mod raw_requests;
+mod real_cluster;
 mod requests;
 mod unauthorized_access;
+mod webhook_server;
 mod webhooks;

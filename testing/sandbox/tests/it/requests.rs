@@ -5,8 +5,8 @@ use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use stanchion_sandbox::{Sandbox, User};
 
-use crate::define::define;
-use crate::raw::{send, send_with};
+use crate::crds::define;
+use crate::raw_requests::{send, send_with};
 
 async fn pod(client: &kube::Client, containers: &[&str]) -> Pod {
     let containers: Vec<Value> = containers

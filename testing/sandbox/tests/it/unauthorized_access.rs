@@ -7,7 +7,7 @@ use stanchion_sandbox::{Sandbox, User};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::raw::{send, send_with};
+use super::raw_requests::{send, send_with};
 
 /// A client with this token, or with none.
 fn client(config: &str, token: Option<&str>) -> kube::Client {

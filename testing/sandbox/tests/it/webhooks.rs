@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use stanchion_sandbox::Sandbox;
 use tokio::net::TcpListener;
 
-use crate::define::define;
-use crate::hook;
-use crate::raw::send;
+use crate::crds::define;
+use crate::raw_requests::send;
+use crate::webhook_server;
 
 fn configuration(kind: &str, url: &str, authority: &str, policy: &str) -> Value {
     json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "test"}, "webhooks": [{
@@ -38,7 +38,7 @@ fn config_map(name: &str) -> ConfigMap {
 async fn webhooks_change_and_refuse_objects() {
     let sandbox = Sandbox::builder().start().unwrap();
     let client = sandbox.client();
-    let (url, authority) = hook::start().await;
+    let (url, authority) = webhook_server::start().await;
     let mutating = configuration(
         "MutatingWebhookConfiguration",
         &format!("{url}/mutate"),
@@ -89,7 +89,7 @@ async fn a_webhook_that_is_down_fails_or_is_ignored() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}/x", listener.local_addr().unwrap());
         drop(listener);
-        let (_, authority) = hook::start().await;
+        let (_, authority) = webhook_server::start().await;
         let configuration = configuration("ValidatingWebhookConfiguration", &url, &authority, policy);
         configure(
             &sandbox.client(),
@@ -124,7 +124,7 @@ async fn a_rule_for_another_version_means_this_one_too() {
         newer["storage"] = json!(false);
         crd["spec"]["versions"].as_array_mut().unwrap().push(newer);
         define(&client, crd).await;
-        let (url, authority) = hook::start().await;
+        let (url, authority) = webhook_server::start().await;
         let url = format!("{url}/echo");
         let mut echo = configuration("ValidatingWebhookConfiguration", &url, &authority, "Fail");
         let rule = json!({"operations": ["*"], "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["gadgets"]});

@@ -53,7 +53,7 @@ pub trait Scenario: 'static {
     async fn converge(&self, run: &Self::Run);
 
     /// Whether the current operator has reconciled its object, or has none to reconcile: the end may already be visible
-    /// from the work of the operator that was killed. See [`crate::running::Latest`].
+    /// from the work of the operator that was killed.
     async fn has_looked(&self, run: &Self::Run) -> bool {
         let _ = run;
         true

@@ -87,6 +87,26 @@ impl Log {
             .collect()
     }
 
+    /// The statements that the sessions of this application executed, in order.
+    pub fn statements_of(&self, application: &str) -> Vec<String> {
+        let own = self
+            .entries
+            .iter()
+            .filter(|entry| entry.application == application);
+        own.filter_map(LogEntry::statement).map(str::to_owned).collect()
+    }
+
+    /// Those of [`Log::statements_of`] that contain more than statements which start with these words. Statements with
+    /// a password are not logged.
+    pub fn statements_other_than(&self, words: &[&str], application: &str) -> Vec<String> {
+        let mut all = self.statements_of(application);
+        all.retain(|sql| {
+            let mut parts = sql.split(';').map(str::trim).filter(|part| !part.is_empty());
+            !parts.all(|part| words.iter().any(|word| part.starts_with(word)))
+        });
+        all
+    }
+
     /// The statements that sessions in one database executed, in order.
     pub fn statements(&self, database: &str) -> Vec<String> {
         self.of_database(database)
@@ -129,6 +149,9 @@ mod tests {
                 .as_bytes(),
         );
         assert_eq!(log.statements("shop"), ["SELECT 1,\n  2", "SELECT $1"]);
+        assert_eq!(log.statements_of("psql"), log.statements("shop"));
+        assert_eq!(log.statements_other_than(&["SELECT"], "psql"), [""; 0]);
+        assert_eq!(log.statements_other_than(&["SET"], "psql").len(), 2);
         assert_eq!(log.of_database("shop").len(), 4);
         assert_eq!(log.entries()[4].sqlstate, "42P01");
         assert_eq!(log.entries()[4].user, "ann");

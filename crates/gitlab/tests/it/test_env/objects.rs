@@ -2,11 +2,11 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::Phase;
+use stanchion_gitlab::storage::Buckets;
 use stanchion_kernel::external::ExternalKind;
 
 use super::TestEnv;
@@ -30,11 +30,11 @@ pub(crate) fn secret_text(secret: &Secret, key: &str) -> String {
 
 impl TestEnv {
     pub(crate) fn instances(&self) -> Api<GitlabInstance> {
-        Api::namespaced(self.client.clone(), &self.namespace)
+        self.api()
     }
 
     pub(crate) fn secrets(&self) -> Api<Secret> {
-        Api::namespaced(self.client.clone(), &self.namespace)
+        self.api()
     }
 
     /// Objects of a third-party kind, in its preferred version.
@@ -44,16 +44,6 @@ impl TestEnv {
 
     pub(crate) fn external_at(&self, kind: &ExternalKind, version: &str) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), &self.namespace, &kind.at(version))
-    }
-
-    /// Applies a Secret with these values.
-    pub(crate) async fn secret(&self, name: &str, values: Value) {
-        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "stringData": values });
-        let params = PatchParams::apply("test").force();
-        self.secrets()
-            .patch(name, &params, &Patch::Apply(&secret))
-            .await
-            .unwrap();
     }
 
     /// The Secrets of a provided database, Redis and buckets.
@@ -85,11 +75,7 @@ impl TestEnv {
             },
         });
         json_patch::merge(&mut instance["spec"], &more);
-        let params = PatchParams::apply("test").force();
-        self.instances()
-            .patch(name, &params, &Patch::Apply(&instance))
-            .await
-            .unwrap()
+        self.apply(name, &instance).await
     }
 
     /// The error of an instance that is refused when it is applied.
@@ -102,28 +88,17 @@ impl TestEnv {
             },
         });
         json_patch::merge(&mut instance["spec"], &more);
-        let params = PatchParams::apply("test").force();
-        let applied = self
-            .instances()
-            .patch("refused", &params, &Patch::Apply(&instance))
-            .await;
+        let applied = self.try_apply::<GitlabInstance>("refused", &instance).await;
         applied.unwrap_err().to_string()
     }
 
     /// Changes an instance's spec.
     pub(crate) async fn respec(&self, name: &str, fields: Value) -> GitlabInstance {
-        let patch = Patch::Merge(json!({ "spec": fields }));
-        self.instances()
-            .patch(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap()
+        self.patch(name, json!({ "spec": fields })).await
     }
 
     pub(crate) async fn delete(&self, name: &str) {
-        self.instances()
-            .delete(name, &DeleteParams::default())
-            .await
-            .unwrap();
+        self.base.delete::<GitlabInstance>(name).await;
     }
 
     /// Waits until an instance's status for the current generation satisfies a condition.
@@ -163,19 +138,7 @@ pub(crate) fn buckets() -> Value {
         "accessKey": "access-canary", "secretKey": "secret-canary",
         "endpoint": "https://s3.example.com", "region": "eu-1",
     });
-    for class in [
-        "registry",
-        "lfs",
-        "artifacts",
-        "uploads",
-        "packages",
-        "mr-diffs",
-        "terraform",
-        "ci-secure-files",
-        "dependency-proxy",
-        "backups",
-        "pages",
-    ] {
+    for class in Buckets::NAMES {
         values[format!("bucket.{class}")] = json!(format!("b-{class}"));
     }
     values

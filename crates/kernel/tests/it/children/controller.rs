@@ -14,7 +14,7 @@ use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Done, Inputs, NoCleanup, Outcome, Problem, Reader, Reconciler, Report, Writer};
 
-use crate::fixture::{Widget, WidgetStatus};
+use crate::test_env::{Widget, WidgetStatus};
 
 /// The controller, with or without adoption of objects without a controller.
 pub(crate) struct ManyChildren(pub(crate) Takeover);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use stanchion_kernel::apply::Takeover;
 
 use self::controller::ManyChildren;
-use crate::fixture::{Running, TestEnv, Widget, WidgetSpec, settings};
+use crate::test_env::{Running, TestEnv, Widget, WidgetSpec, settings};
 
 async fn start(env: &TestEnv, takeover: Takeover) -> Running {
     env.start(env.cluster.config().await, settings(), ManyChildren(takeover))

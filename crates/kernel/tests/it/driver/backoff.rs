@@ -10,8 +10,8 @@ use stanchion_kernel::driver::Settings;
 use tokio::time::sleep;
 
 use super::{LONG, sized, start};
-use crate::fixture::Widget;
-use crate::fixture::server::Server;
+use crate::test_env::Widget;
+use crate::test_env::server::Server;
 
 /// The steps of the backoff, in seconds.
 const STEPS: [u32; 6] = [1, 2, 4, 8, 16, 30];

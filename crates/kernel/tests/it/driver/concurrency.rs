@@ -4,8 +4,8 @@ use futures::future::join_all;
 use stanchion_kernel::driver::Settings;
 
 use super::{sized, start};
-use crate::fixture::Widget;
-use crate::fixture::server::Server;
+use crate::test_env::Widget;
+use crate::test_env::server::Server;
 
 #[tokio::test(start_paused = true)]
 async fn at_most_as_many_as_allowed_run_and_none_twice() {

@@ -7,8 +7,8 @@ use stanchion_kernel::client::DEADLINE as CALL;
 use stanchion_kernel::driver::Settings;
 
 use super::{sized, start};
-use crate::fixture::Widget;
-use crate::fixture::server::Server;
+use crate::test_env::Widget;
+use crate::test_env::server::Server;
 
 #[tokio::test(start_paused = true)]
 async fn an_observe_that_hangs_ends_at_the_deadline() {

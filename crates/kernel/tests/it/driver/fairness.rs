@@ -8,8 +8,8 @@ use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::sized;
-use crate::fixture::Widget;
-use crate::fixture::server::Server;
+use crate::test_env::Widget;
+use crate::test_env::server::Server;
 
 fn start(server: &Server, settings: Settings) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(server.operator_everywhere(settings).run()))

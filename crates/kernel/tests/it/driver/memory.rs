@@ -8,7 +8,7 @@ use stanchion_kernel::driver::memory::Memory;
 use stanchion_kernel::watch::primary::key;
 
 use super::sized;
-use crate::fixture::Widget;
+use crate::test_env::Widget;
 
 fn widget(uid: &str, generation: i64, version: u64) -> Widget {
     let mut widget = Widget::new("one", sized(1));

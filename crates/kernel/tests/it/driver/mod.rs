@@ -17,9 +17,9 @@ use stanchion_kernel::driver::{Readiness, Settings};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::fixture::server::Server;
-use crate::fixture::{Widget, WidgetSpec};
 use crate::telemetry::scrape::Scrape;
+use crate::test_env::server::Server;
+use crate::test_env::{Widget, WidgetSpec};
 
 /// Longer than anything here takes by this clock, which costs no real time.
 const LONG: Duration = Duration::from_mins(20);

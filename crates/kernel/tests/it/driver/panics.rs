@@ -1,8 +1,8 @@
 //! Trap 3: with kube's controller a panic in one reconcile ends all reconciles of the kind.
 
 use super::{LONG, sized, start};
-use crate::fixture::server::Server;
-use crate::fixture::{Boom, Widget, WidgetSpec};
+use crate::test_env::server::Server;
+use crate::test_env::{Boom, Widget, WidgetSpec};
 use stanchion_kernel::driver::Settings;
 use tokio::time::sleep;
 

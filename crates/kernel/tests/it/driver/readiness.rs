@@ -7,8 +7,8 @@ use stanchion_kernel::driver::Settings;
 use tokio::time::{sleep, timeout};
 
 use super::{LONG, sized, start};
-use crate::fixture::Widget;
-use crate::fixture::server::Server;
+use crate::test_env::Widget;
+use crate::test_env::server::Server;
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_fails_is_named_until_it_succeeds() {

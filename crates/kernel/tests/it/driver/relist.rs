@@ -8,8 +8,8 @@ use stanchion_kernel::driver::Settings;
 use tokio::time::sleep;
 
 use super::{sized, start};
-use crate::fixture::server::Server;
-use crate::fixture::{FINALIZER, Thing};
+use crate::test_env::server::Server;
+use crate::test_env::{FINALIZER, Thing};
 
 /// The cache changes when a list ends. A pass that starts earlier reads the old object, or none, and nothing wakes it
 /// again.

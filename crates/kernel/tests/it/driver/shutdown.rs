@@ -4,7 +4,7 @@ use stanchion_kernel::driver::Settings;
 use tokio::time::{sleep, timeout};
 
 use super::{LONG, sized, start};
-use crate::fixture::server::Server;
+use crate::test_env::server::Server;
 
 #[tokio::test(start_paused = true)]
 async fn what_runs_is_finished_and_nothing_else_is_begun() {

@@ -7,7 +7,8 @@ use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
 use stanchion_kernel::watch::MANAGED_BY;
 
-use crate::fixture::{TestEnv, Widget, WidgetSpec};
+use crate::telemetry::scrape::Scrape;
+use crate::test_env::{TestEnv, Widget, WidgetSpec};
 
 fn sized(size: u32) -> WidgetSpec {
     WidgetSpec {
@@ -112,7 +113,7 @@ async fn objects_that_are_gone_leave_nothing_in_the_queue_or_the_gauges() {
         operator.wait().gone(&maps, name).await;
     }
     env.flush(&operator).await;
-    let scrape = operator.scrape();
+    let scrape = Scrape::parse(&operator.metrics_text());
     assert_eq!(scrape.count(r#"workqueue_depth{name="toy",controller="toy"}"#), 0);
     assert_eq!(
         scrape.count(r#"stanchion_problems{controller="toy",class="permanent"}"#),

@@ -15,7 +15,7 @@ use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Done, Inputs, NoCleanup, Outcome, Problem, Reader, Reconciler, Report, Writer};
 
-use crate::fixture::{Running, TestEnv, Widget, WidgetSpec, WidgetStatus, settings};
+use crate::test_env::{Running, TestEnv, Widget, WidgetSpec, WidgetStatus, settings, writes_of};
 
 static GIZMO: ExternalKind = ExternalKind {
     group: "foreign.stanchion.dev",
@@ -199,10 +199,10 @@ async fn a_third_party_kind_may_appear_change_and_disappear() {
     let found = kept.get(KEPT).await.unwrap();
     assert_eq!(found.metadata.owner_references, None, "it outlives the widget");
     operator.idle().await;
-    let writes = operator.writes();
+    let writes = writes_of(&operator);
     env.respec("one", json!({ "size": 2 })).await;
     operator.idle().await;
-    let more: Vec<String> = operator.writes().split_off(writes.len());
+    let more: Vec<String> = writes_of(&operator).split_off(writes.len());
     assert!(more.iter().all(|write| !write.contains("gizmos")), "{more:?}");
 
     let definitions: Api<CustomResourceDefinition> = Api::all(env.client.clone());

@@ -5,7 +5,7 @@ use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use serde_json::{Value, json};
 
-use crate::fixture::{TestEnv, Widget, WidgetSpec};
+use crate::test_env::{TestEnv, Widget, WidgetSpec};
 
 #[tokio::test]
 async fn a_malformed_object_is_reported_and_blocks_no_other() {

@@ -2,7 +2,7 @@
 
 use kube::api::PostParams;
 
-use crate::fixture::{TestEnv, Widget, WidgetSpec};
+use crate::test_env::{TestEnv, Widget, WidgetSpec};
 
 /// Attacks a23 and a27: the client does not escape names, so these would request something else.
 #[tokio::test]

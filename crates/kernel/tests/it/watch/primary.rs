@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::watcher::Event;
 use stanchion_kernel::watch::primary::{Fingerprints, Primary, PrimaryChange, key};
 
-use crate::fixture::{FINALIZER, POKE, Widget, WidgetController, WidgetSpec, WidgetStatus};
+use crate::test_env::{FINALIZER, POKE, Widget, WidgetController, WidgetSpec, WidgetStatus};
 
 fn widget(name: &str, version: u64) -> Widget {
     let mut widget = Widget::new(name, WidgetSpec::default());

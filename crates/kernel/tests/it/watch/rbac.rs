@@ -4,12 +4,12 @@ use serde_json::json;
 use stanchion_kernel::{driver, rbac};
 use stanchion_testkit::cluster::Grant;
 
-use crate::fixture::{TestEnv, Widget, WidgetController, WidgetSpec, settings};
+use crate::test_env::{TestEnv, Widget, WidgetController, WidgetSpec, settings};
 
 #[tokio::test]
 async fn a_forbidden_watch_is_named_and_recovers_when_the_right_is_granted() {
     let env = TestEnv::new("rights").await;
-    env.secret("mine", "one").await;
+    env.password("mine", "one").await;
     let spec = WidgetSpec {
         size: 1,
         secret_ref: Some("mine".into()),

@@ -4,17 +4,17 @@ use k8s_openapi::api::core::v1::Secret;
 use regex::Regex;
 use serde_json::{Value, json};
 use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
-use stanchion_testkit::crash::{Scenario, objects};
+use stanchion_testenv::TestOperator;
+use stanchion_testenv::crash::{CrashScenario, SqlCrashScenario};
 use stanchion_testkit::faults::Faults;
 use stanchion_testkit::proxy::Proxy;
-use stanchion_testkit::running::Latest;
 use stanchion_testkit::wait;
 
 use crate::test_env::{TestEnv, WAIT_TIMEOUT};
 
 /// A scenario.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CrashScenario {
+pub(super) enum PolicyScenario {
     /// Creates roles, a schema and a generated password.
     Create,
     /// Adds and removes roles, and changes a password.
@@ -27,16 +27,14 @@ pub(super) enum CrashScenario {
 pub(super) struct CrashRun {
     env: TestEnv,
     /// The proxy between the operator and the server.
-    pub(super) proxy: Proxy,
-    operator: Latest,
+    proxy: Proxy,
 }
 
 impl CrashRun {
     /// Whether the objects that the policy owned are garbage-collected, which the cluster does asynchronously.
     async fn is_collected(&self) -> bool {
-        let (client, namespace) = (|| self.env.client.clone(), &self.env.namespace);
-        let plans = objects::<PostgresPolicyPlan>(client(), namespace).await;
-        let secrets = objects::<Secret>(client(), namespace).await;
+        let plans = self.env.normalised::<PostgresPolicyPlan>().await;
+        let secrets = self.env.normalised::<Secret>().await;
         let mut all = [&plans, &secrets]
             .into_iter()
             .flat_map(|objects| objects.as_object().unwrap().values());
@@ -68,7 +66,7 @@ impl CrashRun {
     }
 }
 
-impl CrashScenario {
+impl PolicyScenario {
     /// Whether the password that an application would read logs in.
     async fn generated(self, run: &CrashRun) -> Option<bool> {
         let env = &run.env;
@@ -79,7 +77,7 @@ impl CrashScenario {
     }
 }
 
-impl Scenario for CrashScenario {
+impl CrashScenario for PolicyScenario {
     type Run = CrashRun;
 
     /// Prepares the scenario with an operator that is then stopped.
@@ -90,11 +88,7 @@ impl Scenario for CrashScenario {
         let direct = format!("127.0.0.1:{}", server.port());
         // The proxy cannot read TLS.
         let url = format!("{}&sslmode=disable", env.url()).replace(&direct, &proxy.address().to_string());
-        let run = CrashRun {
-            env,
-            proxy,
-            operator: Latest::new("policy"),
-        };
+        let run = CrashRun { env, proxy };
         let env = &run.env;
         env.secret("db", json!({ "DATABASE_URL": url })).await;
         env.secret("password", json!({ "value": "first" })).await;
@@ -119,15 +113,12 @@ impl Scenario for CrashScenario {
         run
     }
 
-    async fn operate(&self, run: &CrashRun, faults: Faults) {
-        let config = run.env.cluster.config().await;
-        let (operator, metrics, _) = run.env.build(config, faults);
-        let _now = run.operator.runs(move || metrics.encode());
-        operator.run().await;
+    async fn operator(&self, run: &CrashRun, faults: Faults) -> TestOperator {
+        run.env.build(&faults).await.0
     }
 
-    async fn has_looked(&self, run: &CrashRun) -> bool {
-        run.operator.has_looked() || run.env.policies().get_opt("hero").await.unwrap().is_none()
+    async fn is_gone(&self, run: &CrashRun) -> bool {
+        run.env.is_absent::<PostgresPolicy>("hero").await
     }
 
     /// Returns when the scenario has converged.
@@ -150,7 +141,7 @@ impl Scenario for CrashScenario {
     /// The end state. The database is dropped afterwards, because there are many runs.
     async fn end_state(&self, run: &CrashRun) -> Value {
         let env = &run.env;
-        let mut policies = objects::<PostgresPolicy>(env.client.clone(), &env.namespace).await;
+        let mut policies = env.normalised::<PostgresPolicy>().await;
         if let Some(hero) = policies.get_mut("hero") {
             // These differ between runs.
             hero["status"]["managed_database_identity"] = Value::Null;
@@ -159,7 +150,7 @@ impl Scenario for CrashScenario {
                 .unwrap();
             marks.values_mut().for_each(|mark| *mark = Value::Null);
         }
-        let plans = objects::<PostgresPolicyPlan>(env.client.clone(), &env.namespace).await;
+        let plans = env.normalised::<PostgresPolicyPlan>().await;
         let mut plans: Vec<_> = plans
             .as_object()
             .unwrap()
@@ -174,7 +165,7 @@ impl Scenario for CrashScenario {
             .collect();
         // Plans of the same second have no order by name.
         plans.sort_by_key(Value::to_string);
-        let secrets = objects::<Secret>(env.client.clone(), &env.namespace).await;
+        let secrets = env.normalised::<Secret>().await;
         let names: Vec<&String> = secrets.as_object().unwrap().keys().collect();
         let (app, schema, prefix) = (env.role("app"), env.role("s"), &env.prefix);
         let roles = format!(
@@ -206,5 +197,11 @@ impl Scenario for CrashScenario {
             .replace(&env.prefix.replace('_', "-"), "<role>")
             .replace(env.database.name(), "<database>")
             .replace(&run.proxy.address().to_string(), "<server>")
+    }
+}
+
+impl SqlCrashScenario for PolicyScenario {
+    fn proxy(run: &CrashRun) -> &Proxy {
+        &run.proxy
     }
 }

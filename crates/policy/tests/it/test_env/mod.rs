@@ -3,40 +3,27 @@
 mod objects;
 mod sql;
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::{Client, Config};
 use stanchion_kernel::Scope;
-use stanchion_kernel::client::{self, ApiLayer, Options};
-use stanchion_kernel::driver::{Backoff, Environment, Operator, Settings};
 use stanchion_kernel::redact::FingerprintKey;
-use stanchion_kernel::telemetry::Metrics;
 use stanchion_policy::setup::TURN;
 use stanchion_policy::{PolicyController, Setup};
 use stanchion_postgres::{PoolSettings, Pools};
-use stanchion_testkit::cluster::Cluster;
+use stanchion_testenv::{TestNamespace, TestOperator};
 use stanchion_testkit::faults::Faults;
-use stanchion_testkit::operator_log::OperatorLog;
 use stanchion_testkit::postgres::{Database, Version, any};
-use stanchion_testkit::wait::Wait;
-use stanchion_testkit::{unique, wait};
+use stanchion_testkit::unique;
 use tokio::sync::OnceCell;
-use tokio_util::sync::CancellationToken;
-use tracing::instrument::WithSubscriber;
 
-pub(crate) use objects::{condition, message};
-pub(crate) use stanchion_testkit::running::Running;
-
-/// The timeout of every wait: test machines are slow and busy.
-pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
+pub(crate) use stanchion_testenv::{Running, WAIT_TIMEOUT, condition, message};
 
 /// Two namespaces and a database.
 pub(crate) struct TestEnv {
-    pub(crate) cluster: &'static Cluster,
-    pub(crate) namespace: String,
+    pub(crate) base: TestNamespace,
     pub(crate) other: String,
-    pub(crate) client: Client,
     pub(crate) database: Database<'static>,
     pub(crate) key: Arc<FingerprintKey>,
     /// The application name of the operator's sessions, which separates them from those of other tests.
@@ -45,7 +32,14 @@ pub(crate) struct TestEnv {
     pub(crate) prefix: String,
     /// How long an operator waits for its turn at a database.
     pub(crate) turn: Duration,
-    pub(crate) log: OperatorLog,
+}
+
+impl Deref for TestEnv {
+    type Target = TestNamespace;
+
+    fn deref(&self) -> &TestNamespace {
+        &self.base
+    }
 }
 
 impl TestEnv {
@@ -57,20 +51,17 @@ impl TestEnv {
     /// Creates new namespaces, and a new database on a server of this version.
     pub(crate) async fn on(version: Version) -> Self {
         static CRDS: OnceCell<()> = OnceCell::const_new();
-        let cluster = Cluster::shared().await;
-        CRDS.get_or_init(async || cluster.install_crds(stanchion_api::crds()).await)
+        let base = TestNamespace::new("policy").await;
+        CRDS.get_or_init(async || base.cluster.install_crds(stanchion_api::crds()).await)
             .await;
         Self {
-            cluster,
-            namespace: cluster.namespace("policy").await,
-            other: cluster.namespace("policy").await,
-            client: cluster.client().await,
+            other: base.cluster.namespace("policy").await,
+            base,
             database: Database::of(version).await,
             key: Arc::new(FingerprintKey::generate()),
             application: unique::name("operator"),
             prefix: unique::name("r").replace('-', "_"),
             turn: TURN,
-            log: OperatorLog::in_memory(),
         }
     }
 
@@ -97,56 +88,23 @@ impl TestEnv {
 
     /// The operator, with these faults.
     pub(crate) async fn operator_with(&self, faults: &Faults) -> Running {
-        let (operator, metrics, _) = self.build(self.cluster.config().await, faults.clone());
-        self.run(operator, metrics)
+        self.build(faults).await.0.start()
     }
 
-    /// Runs an operator.
-    pub(crate) fn run(&self, operator: Operator, metrics: Metrics) -> Running {
-        let task = tokio::spawn(operator.run().with_subscriber(self.log.dispatch()));
-        Running::new("policy", task, move || metrics.encode())
-    }
-
-    /// An operator that is not running yet.
-    pub(crate) fn build(&self, config: Config, faults: Faults) -> (Operator, Metrics, Pools) {
-        let metrics = Metrics::new("test");
-        let mut options = Options::new("test");
-        options.layers = vec![ApiLayer::new(faults)];
-        let client = client::build(config, &metrics, &options).unwrap();
+    /// An operator that is not running yet, and its connections.
+    pub(crate) async fn build(&self, faults: &Faults) -> (TestOperator, Pools) {
+        let options = self.operator_options().await.with_faults(faults);
+        let mut operator = TestOperator::new(options);
+        let metrics = operator.metrics();
         let pools = Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone()));
         let setup = Setup {
             turn: self.turn,
-            ..Setup::new(pools.clone(), Arc::clone(&self.key), &metrics)
+            ..Setup::new(pools.clone(), Arc::clone(&self.key), metrics)
         };
-        let environment = Environment {
-            client,
-            metrics: metrics.clone(),
-            instance: "test".into(),
-            settings: Settings {
-                streaming_lists: true,
-                backoff: quick(),
-                ..Settings::default()
-            },
-            shutdown: CancellationToken::new(),
-        };
-        let mut operator = Operator::new(environment);
         for namespace in [&self.namespace, &self.other] {
             let scope = Scope::Namespace(namespace.clone());
             operator.add(PolicyController::new(setup.clone(), scope.clone()), &scope);
         }
-        (operator, metrics, pools)
-    }
-
-    /// A wait that shows the operator's log when it fails.
-    pub(crate) fn wait(&self) -> Wait<'_> {
-        wait::within(WAIT_TIMEOUT).showing(&self.log)
-    }
-}
-
-/// A backoff with the usual factor and a much shorter base.
-pub(crate) fn quick() -> Backoff {
-    Backoff {
-        first: Duration::from_millis(50),
-        most: Duration::from_millis(1600),
+        (operator, pools)
     }
 }

@@ -1,18 +1,17 @@
 //! What a user does with objects, and sees of them.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
-use k8s_openapi::api::events::v1::Event;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
-use stanchion_testkit::{unique, wait};
+use stanchion_testkit::unique;
 
-use super::{TestEnv, WAIT_TIMEOUT};
+use super::{TestEnv, condition};
 
 impl TestEnv {
     pub(crate) fn policies(&self) -> Api<PostgresPolicy> {
-        Api::namespaced(self.client.clone(), &self.namespace)
+        self.api()
     }
 
     pub(crate) fn policies_in(&self, namespace: &str) -> Api<PostgresPolicy> {
@@ -20,30 +19,15 @@ impl TestEnv {
     }
 
     pub(crate) fn plans(&self) -> Api<PostgresPolicyPlan> {
-        Api::namespaced(self.client.clone(), &self.namespace)
+        self.api()
     }
 
     pub(crate) fn secrets(&self) -> Api<Secret> {
-        Api::namespaced(self.client.clone(), &self.namespace)
+        self.api()
     }
 
     pub(crate) fn config_maps(&self) -> Api<ConfigMap> {
-        Api::namespaced(self.client.clone(), &self.namespace)
-    }
-
-    /// Applies a Secret with these values.
-    pub(crate) async fn secret(&self, name: &str, values: Value) {
-        self.secret_in(&self.namespace, name, values).await;
-    }
-
-    pub(crate) async fn secret_in(&self, namespace: &str, name: &str, values: Value) {
-        let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "stringData": values });
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), namespace);
-        let params = PatchParams::apply("test").force();
-        secrets
-            .patch(name, &params, &Patch::Apply(&secret))
-            .await
-            .unwrap();
+        self.api()
     }
 
     /// The Secret `db` with the superuser's URL.
@@ -62,12 +46,7 @@ impl TestEnv {
             "spec": { "connection": { "secretRef": { "name": "db" } } },
         });
         json_patch::merge(&mut policy["spec"], &more);
-        let params = PatchParams::apply("test").force();
-        let policies = self.policies_in(namespace);
-        policies
-            .patch(name, &params, &Patch::Apply(&policy))
-            .await
-            .unwrap()
+        self.apply_in(namespace, name, &policy).await
     }
 
     /// Waits until a condition has this status and reason for the current generation.
@@ -78,8 +57,7 @@ impl TestEnv {
         status: &str,
         reason: &str,
     ) -> PostgresPolicy {
-        self.condition_in(&self.namespace, name, kind, status, reason)
-            .await
+        self.until_condition(name, kind, status, reason).await
     }
 
     pub(crate) async fn condition_in(
@@ -103,21 +81,16 @@ impl TestEnv {
     }
 
     pub(crate) async fn get_in(&self, namespace: &str, name: &str) -> PostgresPolicy {
-        let api: Api<PostgresPolicy> = Api::namespaced(self.client.clone(), namespace);
-        api.get(name).await.unwrap()
+        self.policies_in(namespace).get(name).await.unwrap()
     }
 
     pub(crate) async fn get(&self, name: &str) -> PostgresPolicy {
-        self.policies().get(name).await.unwrap()
+        self.base.get(name).await
     }
 
     /// Merges a patch into a policy, as a user would.
     pub(crate) async fn patch(&self, name: &str, patch: Value) {
-        let patch = Patch::Merge(&patch);
-        self.policies()
-            .patch(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
+        self.base.patch::<PostgresPolicy>(name, patch).await;
     }
 
     pub(crate) async fn annotate_plan(&self, name: &str, annotation: &str) {
@@ -176,52 +149,19 @@ impl TestEnv {
 
     /// The reasons of the events about a policy.
     pub(crate) async fn events(&self, name: &str) -> Vec<String> {
-        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
-        let events = events.list(&ListParams::default()).await.unwrap().items;
-        events
-            .into_iter()
-            .filter(|event| {
-                event
-                    .regarding
-                    .as_ref()
-                    .is_some_and(|regarding| regarding.name.as_deref() == Some(name))
-            })
-            .filter_map(|event| event.reason)
-            .collect()
+        let events = self.events_about(name).await;
+        events.into_iter().filter_map(|event| event.reason).collect()
     }
 
     /// Waits for an event.
     pub(crate) async fn event(&self, name: &str, reason: &str) {
         let what = format!("the event {reason}");
-        wait::eventually(WAIT_TIMEOUT, &what, async || {
-            self.events(name).await.iter().any(|event| event == reason)
-        })
-        .await;
+        let happens = async || self.events(name).await.iter().any(|event| event == reason);
+        self.wait().eventually(&what, happens).await;
     }
 
     pub(crate) async fn delete(&self, name: &str) {
-        self.policies()
-            .delete(name, &DeleteParams::default())
-            .await
-            .unwrap();
+        self.base.delete::<PostgresPolicy>(name).await;
         self.wait().gone(&self.policies(), name).await;
     }
-}
-
-/// A condition's message.
-pub(crate) fn message(policy: &PostgresPolicy, kind: &str) -> String {
-    let conditions = policy.status.iter().flat_map(|status| &status.conditions);
-    let mut found = conditions.filter(|condition| condition.type_ == kind);
-    found
-        .next()
-        .map(|found| found.message.clone())
-        .unwrap_or_default()
-}
-
-/// A condition's status and reason, if it is for the current generation.
-pub(crate) fn condition(policy: &PostgresPolicy, kind: &str) -> Option<(String, String)> {
-    let conditions = &policy.status.as_ref()?.conditions;
-    let found = conditions.iter().find(|condition| condition.type_ == kind)?;
-    (found.observed_generation == policy.metadata.generation)
-        .then(|| (found.status.clone(), found.reason.clone()))
 }

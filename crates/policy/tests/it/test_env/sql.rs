@@ -17,24 +17,14 @@ impl TestEnv {
 
     /// The statements of the operator's sessions so far.
     pub(crate) fn statements(&self) -> Vec<String> {
-        let log = self.database.server().log();
-        log.entries()
-            .iter()
-            .filter(|entry| entry.application == self.application)
-            .filter_map(|entry| entry.statement())
-            .map(str::to_owned)
-            .collect()
+        self.database.server().log().statements_of(&self.application)
     }
 
     /// Those of [`Self::statements`] that write.
     pub(crate) fn sql_writes(&self) -> Vec<String> {
         let reading = ["SELECT", "WITH", "BEGIN", "SET", "COMMIT", "ROLLBACK"];
-        let mut all = self.statements();
-        all.retain(|sql| {
-            let mut parts = sql.split(';').map(str::trim).filter(|part| !part.is_empty());
-            !parts.all(|part| reading.iter().any(|word| part.starts_with(word)))
-        });
-        all
+        let log = self.database.server().log();
+        log.statements_other_than(&reading, &self.application)
     }
 
     pub(crate) async fn logs_in(&self, role: &str, password: &str) -> bool {

@@ -10,6 +10,7 @@ use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use stanchion_api::gitlab::condition;
 use stanchion_api::{GitlabInstance, GitlabVersionMap};
+use stanchion_gitlab::storage::Buckets;
 use stanchion_local::s3::REGION;
 use stanchion_sandbox::fake_operators::{DEFINITIONS, FakeOperators};
 use tokio::task::JoinSet;
@@ -24,20 +25,6 @@ use super::{Example, Hint, Kind, Logins, Others, login_secret, secret};
 const LOGIN: &str = "code-database";
 /// The database of the example, with the name that GitLab expects.
 const DATABASE: &str = "gitlabhq_production";
-/// The buckets of GitLab.
-const BUCKETS: &[&str] = &[
-    "registry",
-    "lfs",
-    "artifacts",
-    "uploads",
-    "packages",
-    "mr-diffs",
-    "terraform",
-    "ci-secure-files",
-    "dependency-proxy",
-    "backups",
-    "pages",
-];
 /// How long a simulated installation takes: long enough to be visible.
 const PACE: Duration = Duration::from_millis(700);
 
@@ -83,7 +70,7 @@ fn prerequisites(servers: &Servers) -> Vec<Value> {
         "accessKey": ACCESS_KEY, "secretKey": storage.secret().expose_secret(),
     });
     if let Some(buckets) = buckets.as_object_mut() {
-        let named = BUCKETS
+        let named = Buckets::NAMES
             .iter()
             .map(|class| (format!("bucket.{class}"), json!(format!("code-{class}"))));
         buckets.extend(named);

@@ -11,7 +11,7 @@ use stanchion_testkit::wait;
 use tokio::net::TcpListener;
 
 use super::client;
-use super::place::Place;
+use super::directory::Place;
 use crate::DEADLINE;
 use crate::operator::failure;
 

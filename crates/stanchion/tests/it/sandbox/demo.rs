@@ -1,6 +1,6 @@
 //! The complete demo: it ends, and leaves nothing behind.
 
-use super::place::Place;
+use super::directory::Place;
 use crate::operator::text;
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use stanchion_testkit::process::Signal;
 
+use super::directory::Place;
 use super::has;
-use super::place::Place;
 use crate::operator::BINARY;
 
 /// A block of commands.

@@ -8,8 +8,8 @@ use std::path::Path;
 use stanchion_testkit::process::Signal;
 use stanchion_testkit::wait;
 
+use super::directory::{Place, Running};
 use super::has;
-use super::place::{Place, Running};
 use crate::DEADLINE;
 
 /// One sandbox for all: it is started once, and the systems are independent.

@@ -8,7 +8,7 @@ use stanchion_testkit::process::Signal;
 use stanchion_testkit::wait;
 
 use super::client;
-use super::place::{Place, processes_of};
+use super::directory::{Place, processes_of};
 use crate::DEADLINE;
 
 #[tokio::test]

@@ -2,12 +2,12 @@
 
 mod api;
 mod demo;
+mod directory;
 mod guides;
 mod hints;
-mod kept;
+mod kept_data;
 mod killed;
 mod page;
-mod place;
 mod processes;
 mod terminal;
 

@@ -3,7 +3,7 @@
 use stanchion_testkit::process::Signal;
 use stanchion_testkit::wait;
 
-use super::place::Place;
+use super::directory::Place;
 use crate::DEADLINE;
 use crate::page::{enter, get};
 

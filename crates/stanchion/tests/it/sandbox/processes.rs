@@ -12,7 +12,7 @@ use stanchion_testkit::process::Signal;
 use stanchion_testkit::wait;
 
 use super::client;
-use super::place::{Place, processes_of};
+use super::directory::{Place, processes_of};
 use crate::DEADLINE;
 use crate::operator::failure;
 

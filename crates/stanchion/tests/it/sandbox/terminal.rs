@@ -12,7 +12,7 @@ use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use stanchion_testkit::wait;
 use tokio::process::Child;
 
-use super::place::{Place, processes_of};
+use super::directory::{Place, processes_of};
 use super::{has, path};
 use crate::DEADLINE;
 use crate::operator::{BINARY, text, unset};

@@ -10,7 +10,6 @@ use serde_json::json;
 use stanchion_api::SupabaseProject;
 
 use super::{COMPONENTS, shop};
-use crate::test_env::serve;
 
 #[tokio::test]
 async fn a10_children_belong_to_their_project_and_go_with_it() {
@@ -66,7 +65,7 @@ async fn a10_children_belong_to_their_project_and_go_with_it() {
 #[tokio::test]
 async fn b06_a_namespace_with_a_project_in_it_comes_to_its_end() {
     let (env, _operator, _) = shop(json!({})).await;
-    let served = serve(&env).await;
+    let served = env.serve().await;
     let finalizer = json!({ "metadata": { "finalizers": ["supabase.strrl.dev/finalizer"] } });
     env.patch::<SupabaseProject>("shop", finalizer).await;
     env.delete::<Secret>("db").await;

@@ -56,7 +56,7 @@ async fn b14_a_restart_writes_nothing() {
     second.idle().await;
     let after = env.running("shop").await;
     assert_eq!(
-        second.writes("shop"),
+        second.writes_to("shop"),
         [""; 0],
         "written although nothing had changed"
     );

@@ -4,7 +4,7 @@ use http::{Request, StatusCode};
 use serde_json::{Value, json};
 
 use super::FIELDS;
-use crate::test_env::{TestEnv, serve};
+use crate::test_env::TestEnv;
 
 /// The API server's answer: its code, its message, and its warnings.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ fn project(more: &Value) -> Value {
 /// An environment whose webhook is active: a registration takes a moment to take effect.
 async fn guarded() -> (TestEnv, impl Sized) {
     let env = TestEnv::new().await;
-    let served = serve(&env).await;
+    let served = env.serve().await;
     let untagged = project(&json!({ "kong": { "image": "kong" } }));
     env.wait()
         .eventually("the webhook to be asked", async || {

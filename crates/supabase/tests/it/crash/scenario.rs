@@ -5,11 +5,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use k8s_openapi::api::networking::v1::Ingress;
 use serde_json::{Value, json};
 use stanchion_api::SupabaseProject;
-use stanchion_testkit::crash::{Scenario, objects};
+use stanchion_testenv::TestOperator;
+use stanchion_testenv::crash::{CrashScenario, SqlCrashScenario};
 use stanchion_testkit::faults::Faults;
 use stanchion_testkit::postgres::any;
 use stanchion_testkit::proxy::Proxy;
-use stanchion_testkit::running::Latest;
 
 use super::servers::{self, BorrowedServer};
 use crate::database_dump;
@@ -17,7 +17,7 @@ use crate::test_env::{TestEnv, is_running};
 
 /// A scenario.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CrashScenario {
+pub(super) enum ProjectScenario {
     /// Creates a project and prepares its database.
     Create,
     /// Changes an image, removes a component, replaces a password, and adds an Ingress.
@@ -34,18 +34,11 @@ const OTHERS: &str = "CREATE TABLE public.mine (note text); INSERT INTO public.m
 pub(super) struct CrashRun {
     env: TestEnv,
     /// The proxy between the operator and the server.
-    pub(super) proxy: Proxy,
-    operator: Latest,
+    proxy: Proxy,
     _lent: BorrowedServer,
 }
 
 impl CrashRun {
-    /// Whether the project is gone.
-    async fn is_gone(&self) -> bool {
-        let projects = self.env.api::<SupabaseProject>();
-        projects.get_opt("shop").await.unwrap().is_none()
-    }
-
     /// Whether every service can log in with the values of its pods.
     async fn logs_in(&self) -> Value {
         let mut all = serde_json::Map::new();
@@ -63,7 +56,7 @@ impl CrashRun {
     }
 }
 
-impl Scenario for CrashScenario {
+impl CrashScenario for ProjectScenario {
     type Run = CrashRun;
 
     /// Prepares the scenario with an operator that is then stopped.
@@ -97,20 +90,16 @@ impl Scenario for CrashScenario {
         CrashRun {
             env,
             proxy,
-            operator: Latest::new("supabase"),
             _lent: borrowed,
         }
     }
 
-    async fn operate(&self, run: &CrashRun, faults: Faults) {
-        let (operator, metrics) = run.env.build(&faults).await;
-        let _now = run.operator.runs(move || metrics.encode());
-        operator.run().await;
+    async fn operator(&self, run: &CrashRun, faults: Faults) -> TestOperator {
+        run.env.build(&faults).await
     }
 
-    /// A deleted project is not reconciled.
-    async fn has_looked(&self, run: &CrashRun) -> bool {
-        run.operator.has_looked() || run.is_gone().await
+    async fn is_gone(&self, run: &CrashRun) -> bool {
+        run.env.is_absent::<SupabaseProject>("shop").await
     }
 
     /// Returns when the scenario has converged.
@@ -135,33 +124,32 @@ impl Scenario for CrashScenario {
     /// The end state.
     async fn end_state(&self, run: &CrashRun) -> Value {
         let env = &run.env;
-        let (client, namespace) = (|| env.client.clone(), &env.namespace);
         if matches!(self, Self::Delete) {
             // The children are garbage-collected asynchronously; the database's record is removed with the rest.
             let database = database_dump::without_record(&env.db_env).await;
             return json!({
-                "projects": objects::<SupabaseProject>(client(), namespace).await,
+                "projects": env.normalised::<SupabaseProject>().await,
                 "database": database.lines().collect::<Vec<_>>(),
                 "others'": env.db_env.scalar("SELECT note FROM public.mine, storage.of_mine").await,
             });
         }
-        let mut projects = objects::<SupabaseProject>(client(), namespace).await;
+        let mut projects = env.normalised::<SupabaseProject>().await;
         for dependency in ["postgresql", "s3"] {
             projects["shop"]["status"]["dependencies"][dependency]["latencyMs"] = Value::Null;
         }
-        let mut deployments = objects::<Deployment>(client(), namespace).await;
+        let mut deployments = env.normalised::<Deployment>().await;
         for deployment in deployments.as_object_mut().unwrap().values_mut() {
             deployment["status"] = Value::Null;
         }
-        let mut services = objects::<Service>(client(), namespace).await;
+        let mut services = env.normalised::<Service>().await;
         for service in services.as_object_mut().unwrap().values_mut() {
             service["spec"]["clusterIP"] = Value::Null;
             service["spec"]["clusterIPs"] = Value::Null;
         }
         let mut all = json!({
             "projects": projects, "deployments": deployments, "services": services,
-            "maps": objects::<ConfigMap>(client(), namespace).await.get("shop-kong-config"),
-            "ingresses": objects::<Ingress>(client(), namespace).await,
+            "maps": env.normalised::<ConfigMap>().await.get("shop-kong-config"),
+            "ingresses": env.normalised::<Ingress>().await,
             "keys": env.values("shop-jwt").await.keys().collect::<Vec<_>>(),
             "database": database_dump::of(&env.db_env).await.lines().collect::<Vec<_>>(),
             "logs in": run.logs_in().await,
@@ -177,6 +165,12 @@ impl Scenario for CrashScenario {
             .replace(&proxy.port().to_string(), "<port>")
             .replace(&env.s3.endpoint(), "<s3>")
             .replace(env.s3.bucket(), "<bucket>")
+    }
+}
+
+impl SqlCrashScenario for ProjectScenario {
+    fn proxy(run: &CrashRun) -> &Proxy {
+        &run.proxy
     }
 }
 

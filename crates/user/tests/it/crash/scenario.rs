@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
 use stanchion_api::user::FINALIZER;
 use stanchion_postgres::ConnectionConfig;
-use stanchion_testkit::crash::{Scenario, objects};
+use stanchion_testenv::TestOperator;
+use stanchion_testenv::crash::{CrashScenario, SqlCrashScenario};
 use stanchion_testkit::faults::Faults;
 use stanchion_testkit::postgres::versions;
 use stanchion_testkit::proxy::Proxy;
-use stanchion_testkit::running::Latest;
 use stanchion_testkit::{unique, wait};
 
-use crate::test_env::{How, TestEnv, WAIT_TIMEOUT, quick, role_name};
+use crate::test_env::{How, QUICK_BACKOFF, TestEnv, WAIT_TIMEOUT, role_name};
 
 /// A scenario.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CrashScenario {
+pub(super) enum UserScenario {
     /// Creates a role.
     Create,
     /// Creates a role with a generated password.
@@ -35,17 +35,16 @@ pub(super) enum CrashScenario {
 
 /// One run of a scenario, with its own namespace and two databases.
 pub(super) struct CrashRun {
-    pub(super) env: TestEnv,
+    env: TestEnv,
     /// The proxy between the operator and the server.
-    pub(super) proxy: Proxy,
+    proxy: Proxy,
     /// The administrator's connection through the proxy.
     admin: ConnectionConfig,
     role: String,
     other: String,
-    operator: Latest,
 }
 
-impl CrashScenario {
+impl UserScenario {
     /// Each scenario uses another version and another kind of administrator, so that all are covered.
     async fn env(self) -> TestEnv {
         let all = versions();
@@ -61,8 +60,7 @@ impl CrashScenario {
 
     async fn state(self, run: &CrashRun) -> Value {
         let CrashRun { env, role, other, .. } = run;
-        let client = env.client.clone();
-        let mut users = objects::<PostgresUser>(client.clone(), &env.namespace).await;
+        let mut users = env.normalised::<PostgresUser>().await;
         if let Some(hero) = users.get_mut("hero") {
             assert_eq!(hero["metadata"]["finalizers"], json!([FINALIZER]));
             // These differ between runs.
@@ -70,7 +68,7 @@ impl CrashScenario {
             hero["status"]["roleSeal"] = Value::Null;
             hero["status"]["appliedSecretHash"] = Value::Null;
         }
-        let secrets = objects::<Secret>(client, &env.namespace).await;
+        let secrets = env.normalised::<Secret>().await;
         let names: Vec<&String> = secrets.as_object().unwrap().keys().collect();
         let server = env.database.server();
         let attributes = format!(
@@ -104,7 +102,7 @@ impl CrashScenario {
     }
 }
 
-impl Scenario for CrashScenario {
+impl CrashScenario for UserScenario {
     type Run = CrashRun;
 
     /// Prepares the scenario with an operator that is then stopped.
@@ -117,7 +115,6 @@ impl Scenario for CrashScenario {
             admin,
             role: role_name(),
             other: unique::name("other"),
-            operator: Latest::new("user"),
         };
         let CrashRun { env, role, other, .. } = &run;
         let server = env.database.server();
@@ -168,20 +165,17 @@ impl Scenario for CrashScenario {
         run
     }
 
-    async fn operate(&self, run: &CrashRun, faults: Faults) {
-        let how = How {
+    async fn operator(&self, run: &CrashRun, faults: Faults) -> TestOperator {
+        run.env.build(How {
             admin: run.admin.clone(),
             faults,
-            backoff: quick(),
+            backoff: QUICK_BACKOFF,
             ..run.env.how().await
-        };
-        let (operator, metrics) = run.env.build(how);
-        let _now = run.operator.runs(move || metrics.encode());
-        operator.run().await;
+        })
     }
 
-    async fn has_looked(&self, run: &CrashRun) -> bool {
-        run.operator.has_looked() || run.env.users().get_opt("hero").await.unwrap().is_none()
+    async fn is_gone(&self, run: &CrashRun) -> bool {
+        run.env.is_absent::<PostgresUser>("hero").await
     }
 
     /// Returns when the scenario has converged.
@@ -217,5 +211,11 @@ impl Scenario for CrashScenario {
             .replace(other, "<there>")
             .replace(env.admin().user(), "<admin>")
             .replace(&run.proxy.address().to_string(), "<server>")
+    }
+}
+
+impl SqlCrashScenario for UserScenario {
+    fn proxy(run: &CrashRun) -> &Proxy {
+        &run.proxy
     }
 }

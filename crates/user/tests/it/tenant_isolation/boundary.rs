@@ -383,7 +383,7 @@ async fn keeps_no_login_open_with_a_lock() {
     let env = TestEnv::new(any()).await;
     let how = How {
         openings: Openings::default(),
-        backoff: crate::test_env::quick(),
+        backoff: crate::test_env::QUICK_BACKOFF,
         ..env.how().await
     };
     let _operator = env.start(how);

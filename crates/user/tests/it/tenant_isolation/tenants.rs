@@ -41,10 +41,7 @@ pub(super) fn accesses() -> Vec<(Version, InstanceAccess)> {
 impl Tenants {
     pub(super) async fn new(version: Version, access: InstanceAccess, openings: Openings) -> Self {
         let bank = TestEnv::new(version).await;
-        let evil = TestEnv {
-            namespace: bank.cluster.namespace("evil").await,
-            ..TestEnv::new(version).await
-        };
+        let evil = TestEnv::in_namespace("evil", version).await;
         let operator = bank.start(How {
             openings,
             more: vec![evil.namespace.clone()],

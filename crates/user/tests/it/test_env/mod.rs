@@ -3,49 +3,43 @@
 mod objects;
 mod sql;
 
+use std::ops::Deref;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::future::join_all;
-use kube::{Client, Config};
-use stanchion_api::PostgresUser;
+use kube::Config;
 use stanchion_kernel::Scope;
-use stanchion_kernel::client::{self, ApiLayer, Options};
-use stanchion_kernel::driver::{Backoff, Environment, Operator, Settings};
+use stanchion_kernel::driver::{Backoff, Settings};
 use stanchion_kernel::redact::FingerprintKey;
-use stanchion_kernel::telemetry::Metrics;
 use stanchion_postgres::{ConnectionConfig, PoolSettings, Pools, TlsMode};
-use stanchion_testkit::cluster::Cluster;
+use stanchion_testenv::{OperatorOptions, TestNamespace, TestOperator};
 use stanchion_testkit::faults::Faults;
-use stanchion_testkit::operator_log::OperatorLog;
 use stanchion_testkit::postgres::{Database, Version, versions};
 use stanchion_testkit::proxy::Proxy;
-use stanchion_testkit::wait::Wait;
-use stanchion_testkit::{unique, wait};
+use stanchion_testkit::unique;
 use stanchion_user::{DefaultInstance, InstanceController, Openings, Setup, UserController};
 use tokio::sync::OnceCell;
-use tokio_util::sync::CancellationToken;
-use tracing::instrument::WithSubscriber;
 
+pub(crate) use stanchion_testenv::{QUICK_BACKOFF, Running, WAIT_TIMEOUT, condition, message};
 pub(crate) use stanchion_testkit::postgres::any;
-pub(crate) use stanchion_testkit::running::Running;
-
-/// The timeout of every wait: test machines are slow and busy.
-pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A namespace and a database.
 pub(crate) struct TestEnv {
-    pub(crate) cluster: &'static Cluster,
-    pub(crate) namespace: String,
-    pub(crate) client: Client,
+    pub(crate) base: TestNamespace,
     pub(crate) database: Database<'static>,
     pub(crate) key: Arc<FingerprintKey>,
     /// The operator's connection to the server, in the database that every server has.
     pub(crate) admin_url: String,
     /// The application name of the operator's sessions, which separates them from those of other tests.
     pub(crate) application: String,
-    /// The operators' log, for failed tests.
-    pub(crate) log: OperatorLog,
+}
+
+impl Deref for TestEnv {
+    type Target = TestNamespace;
+
+    fn deref(&self) -> &TestNamespace {
+        &self.base
+    }
 }
 
 /// How an operator is started.
@@ -67,20 +61,22 @@ pub(crate) struct How {
 impl TestEnv {
     /// Creates a new namespace, and a new database on a server of this version.
     pub(crate) async fn new(version: Version) -> Self {
+        Self::in_namespace("user", version).await
+    }
+
+    /// The same in a namespace whose name starts so.
+    pub(crate) async fn in_namespace(prefix: &str, version: Version) -> Self {
         static CRDS: OnceCell<()> = OnceCell::const_new();
-        let cluster = Cluster::shared().await;
-        CRDS.get_or_init(async || cluster.install_crds(stanchion_api::crds()).await)
+        let base = TestNamespace::new(prefix).await;
+        CRDS.get_or_init(async || base.cluster.install_crds(stanchion_api::crds()).await)
             .await;
         let database = Database::of(version).await;
         Self {
-            cluster,
-            namespace: cluster.namespace("user").await,
-            client: cluster.client().await,
+            base,
             admin_url: database.server().url("postgres"),
             database,
             key: Arc::new(FingerprintKey::generate()),
             application: unique::name("operator"),
-            log: OperatorLog::in_memory(),
         }
     }
 
@@ -114,8 +110,8 @@ impl TestEnv {
     /// Runs a test on every version, with each kind of administrator.
     pub(crate) async fn on_every_version(test: impl AsyncFn(Self)) {
         for version in versions() {
-            let beds = [Self::new(version).await, Self::plain(version).await];
-            join_all(beds.into_iter().map(|env| test(env))).await;
+            let both = [Self::new(version).await, Self::plain(version).await];
+            join_all(both.into_iter().map(|env| test(env))).await;
         }
     }
 
@@ -174,7 +170,7 @@ impl TestEnv {
     /// The operator, with a short backoff and a proxy between it and the server.
     pub(crate) async fn behind_a_proxy(&self) -> (Proxy, Running) {
         let (proxy, admin) = self.proxy().await;
-        let backoff = quick();
+        let backoff = QUICK_BACKOFF;
         let how = How {
             admin,
             backoff,
@@ -185,46 +181,33 @@ impl TestEnv {
 
     /// Starts an operator.
     pub(crate) fn start(&self, how: How) -> Running {
-        let (operator, metrics) = self.build(how);
-        let task = tokio::spawn(operator.run().with_subscriber(self.log.dispatch()));
-        Running::new("user", task, move || metrics.encode())
+        self.build(how).start()
     }
 
     /// An operator that is not running yet.
-    pub(crate) fn build(&self, how: How) -> (Operator, Metrics) {
-        let metrics = Metrics::new("test");
-        let mut options = Options::new("test");
-        options.layers = vec![ApiLayer::new(how.faults)];
-        let client = client::build(how.config, &metrics, &options).unwrap();
+    pub(crate) fn build(&self, how: How) -> TestOperator {
         let setup = Setup {
             default_instance: DefaultInstance::new(Some(how.admin)),
             openings: how.openings,
             pools: Pools::new(PoolSettings::default(), Arc::new(())),
             fingerprints: Arc::clone(&self.key),
         };
-        let environment = Environment {
-            client,
-            metrics: metrics.clone(),
-            instance: "test".into(),
-            settings: Settings {
-                streaming_lists: true,
-                backoff: how.backoff,
-                ..Settings::default()
-            },
-            shutdown: CancellationToken::new(),
+        let settings = Settings {
+            backoff: how.backoff,
+            ..stanchion_testenv::settings()
         };
-        let mut operator = Operator::new(environment);
+        let mut operator = TestOperator::new(OperatorOptions {
+            config: how.config,
+            faults: how.faults,
+            settings,
+            log: self.log.clone(),
+        });
         for namespace in how.more.into_iter().chain([self.namespace.clone()]) {
             let scope = Scope::Namespace(namespace);
             operator.add(UserController::new(setup.clone()), &scope);
             operator.add(InstanceController::new(setup.clone()), &scope);
         }
-        (operator, metrics)
-    }
-
-    /// A wait that shows the operator's log when it fails.
-    pub(crate) fn wait(&self) -> Wait<'_> {
-        wait::within(WAIT_TIMEOUT).showing(&self.log)
+        operator
     }
 }
 
@@ -248,30 +231,4 @@ fn bounds() -> (Version, Version) {
 /// A role name that no other test uses: roles belong to the whole server.
 pub(crate) fn role_name() -> String {
     unique::name("u").replace('-', "_")
-}
-
-/// A condition's message.
-pub(crate) fn message(user: &PostgresUser, kind: &str) -> String {
-    let conditions = user.status.iter().flat_map(|status| &status.conditions);
-    let mut found = conditions.filter(|condition| condition.type_ == kind);
-    found
-        .next()
-        .map(|found| found.message.clone())
-        .unwrap_or_default()
-}
-
-/// A backoff with the usual factor and a much shorter base.
-pub(crate) fn quick() -> Backoff {
-    Backoff {
-        first: Duration::from_millis(50),
-        most: Duration::from_millis(1600),
-    }
-}
-
-/// A condition's status and reason, if it is for the current generation.
-pub(crate) fn condition(user: &PostgresUser, kind: &str) -> Option<(String, String)> {
-    let conditions = &user.status.as_ref()?.conditions;
-    let found = conditions.iter().find(|condition| condition.type_ == kind)?;
-    (found.observed_generation == user.metadata.generation)
-        .then(|| (found.status.clone(), found.reason.clone()))
 }

@@ -3,36 +3,27 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
-use k8s_openapi::api::events::v1::Event;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use stanchion_api::{PostgresInstance, PostgresUser};
+use stanchion_testenv::secret_values;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
-use stanchion_testkit::{unique, wait};
+use stanchion_testkit::unique;
 
-use super::{Running, TestEnv, WAIT_TIMEOUT, condition};
+use super::{Running, TestEnv};
 
 impl TestEnv {
     pub(crate) fn users(&self) -> Api<PostgresUser> {
-        Api::namespaced(self.client.clone(), &self.namespace)
+        self.api()
     }
 
     pub(crate) fn secrets(&self) -> Api<Secret> {
-        Api::namespaced(self.client.clone(), &self.namespace)
+        self.api()
     }
 
     /// Applies a Secret with a password.
     pub(crate) async fn password(&self, name: &str, password: &str) {
-        let secret = json!({
-            "apiVersion": "v1", "kind": "Secret",
-            "metadata": { "name": name }, "stringData": { "password": password },
-        });
-        let params = PatchParams::apply("test").force();
-        self.secrets()
-            .patch(name, &params, &Patch::Apply(&secret))
-            .await
-            .unwrap();
+        self.secret(name, json!({ "password": password })).await;
     }
 
     /// Applies a user with the guide's spec, with `more` merged into it.
@@ -46,46 +37,30 @@ impl TestEnv {
             },
         });
         json_patch::merge(&mut user["spec"], &more);
-        let params = PatchParams::apply("test").force();
-        self.users()
-            .patch(name, &params, &Patch::Apply(&user))
-            .await
-            .unwrap()
+        self.apply(name, &user).await
     }
 
     /// Waits until the object is Ready with its current generation.
     pub(crate) async fn ready(&self, name: &str) -> PostgresUser {
-        self.wait()
-            .until(&self.users(), name, |user: &PostgresUser| {
-                condition(user, "Ready") == Some(("True".into(), "UserCreated".into()))
-            })
-            .await
+        self.condition(name, "Ready", "True", "UserCreated").await
     }
 
     /// Waits until a condition has this status and reason for the current generation.
     pub(crate) async fn condition(&self, name: &str, kind: &str, status: &str, reason: &str) -> PostgresUser {
-        self.wait()
-            .until(&self.users(), name, |user: &PostgresUser| {
-                condition(user, kind) == Some((status.into(), reason.into()))
-            })
-            .await
+        self.until_condition(name, kind, status, reason).await
     }
 
     pub(crate) async fn delete(&self, name: &str) {
-        self.users().delete(name, &DeleteParams::default()).await.unwrap();
+        self.base.delete::<PostgresUser>(name).await;
     }
 
     pub(crate) async fn gone(&self, name: &str) {
         self.wait().gone(&self.users(), name).await;
     }
 
-    /// Merges a patch into an object, as a user would.
+    /// Merges a patch into a user.
     pub(crate) async fn patch(&self, name: &str, patch: Value) {
-        let params = PatchParams::default();
-        self.users()
-            .patch(name, &params, &Patch::Merge(&patch))
-            .await
-            .unwrap();
+        self.base.patch::<PostgresUser>(name, patch).await;
     }
 
     /// Requests a reconcile, and waits until one has ended.
@@ -95,34 +70,31 @@ impl TestEnv {
         let value = unique::name("now");
         let patch = json!({ "metadata": { "annotations": { "db.example.com/reconcile-at": value } } });
         self.patch(name, patch).await;
-        wait::eventually(WAIT_TIMEOUT, "a pass", async || operator.passes() > before).await;
+        let passed = async || operator.passes() > before;
+        self.wait().eventually("a pass", passed).await;
         operator.idle().await;
     }
 
     /// The reasons and notes of the events about a user.
     pub(crate) async fn events(&self, name: &str) -> Vec<(String, String)> {
-        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
-        let about = |event: &Event| {
-            let regarding = event.regarding.clone().unwrap_or_default();
-            regarding.name.as_deref() == Some(name) && regarding.kind.as_deref() == Some("PostgresUser")
-        };
-        let listed = events.list(&ListParams::default()).await.unwrap();
-        listed
-            .items
-            .into_iter()
-            .filter(about)
+        let of_users = self.events_about(name).await.into_iter().filter(|event| {
+            let regarding = event.regarding.as_ref();
+            regarding.and_then(|regarding| regarding.kind.as_deref()) == Some("PostgresUser")
+        });
+        of_users
             .map(|event| (event.reason.unwrap_or_default(), event.note.unwrap_or_default()))
             .collect()
     }
 
     /// Waits for an event and returns its note.
     pub(crate) async fn event(&self, name: &str, reason: &str) -> String {
-        wait::eventually(WAIT_TIMEOUT, &format!("the event {reason}"), async || {
+        let what = format!("the event {reason}");
+        let wait = self.wait().eventually(&what, async || {
             let events = self.events(name).await;
             let found = events.iter().find(|(found, _)| found == reason);
             found.map(|(_, note)| note.clone()).ok_or(format!("{events:?}"))
-        })
-        .await
+        });
+        wait.await
     }
 
     pub(crate) async fn annotate(&self, name: &str, annotation: &str, value: &str) {
@@ -134,17 +106,13 @@ impl TestEnv {
     }
 
     pub(crate) fn instances(&self) -> Api<PostgresInstance> {
-        Api::namespaced(self.client.clone(), &self.namespace)
+        self.api()
     }
 
     /// Applies an instance for the test's server, with its Secret, and with `more` merged into its spec.
     pub(crate) async fn instance(&self, name: &str, more: Value) {
-        let (user, password) = (ADMIN, ADMIN_PASSWORD);
-        self.keys(
-            &format!("{name}-admin"),
-            &[("username", user), ("password", password)],
-        )
-        .await;
+        let admin = json!({ "username": ADMIN, "password": ADMIN_PASSWORD });
+        self.secret(&format!("{name}-admin"), admin).await;
         let mut spec = json!({
             "host": "127.0.0.1", "port": self.database.server().port(),
             "adminSecretRef": { "name": format!("{name}-admin") },
@@ -156,33 +124,12 @@ impl TestEnv {
             "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresInstance",
             "metadata": { "name": name }, "spec": spec,
         });
-        let params = PatchParams::apply("test").force();
-        self.instances()
-            .patch(name, &params, &Patch::Apply(&instance))
-            .await
-            .unwrap();
-    }
-
-    /// Applies a Secret with these values.
-    pub(crate) async fn keys(&self, name: &str, values: &[(&str, &str)]) {
-        let values: BTreeMap<&str, &str> = values.iter().copied().collect();
-        let secret = json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "stringData": values,
-        });
-        let params = PatchParams::apply("test").force();
-        self.secrets()
-            .patch(name, &params, &Patch::Apply(&secret))
-            .await
-            .unwrap();
+        self.apply::<PostgresInstance>(name, &instance).await;
     }
 
     /// The values of a Secret, once it exists.
     pub(crate) async fn values(&self, name: &str) -> BTreeMap<String, String> {
-        let secret = wait::until(&self.secrets(), name, WAIT_TIMEOUT, |_: &Secret| true).await;
-        let data = secret.data.unwrap_or_default();
-        data.into_iter()
-            .map(|(key, value)| (key, String::from_utf8(value.0).unwrap()))
-            .collect()
+        secret_values(self.wait().until(&self.secrets(), name, |_| true).await)
     }
 
     /// Waits until the user's status satisfies a condition.
@@ -191,6 +138,6 @@ impl TestEnv {
         name: &str,
         check: impl Fn(&PostgresUser) -> bool + Send,
     ) -> PostgresUser {
-        wait::until(&self.users(), name, WAIT_TIMEOUT, check).await
+        self.wait().until(&self.users(), name, check).await
     }
 }

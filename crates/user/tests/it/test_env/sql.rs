@@ -1,8 +1,6 @@
 //! The state of the server, and the operator's statements.
 
-use stanchion_testkit::wait;
-
-use super::{TestEnv, WAIT_TIMEOUT, role_name};
+use super::{TestEnv, role_name};
 
 impl TestEnv {
     /// The role's privileges on a database, in alphabetical order.
@@ -22,25 +20,14 @@ impl TestEnv {
 
     /// The statements of the operator's sessions so far, in all databases.
     pub(crate) fn statements(&self) -> Vec<String> {
-        let log = self.database.server().log();
-        let ours = log
-            .entries()
-            .iter()
-            .filter(|entry| entry.application == self.application);
-        ours.filter_map(|entry| entry.statement())
-            .map(str::to_owned)
-            .collect()
+        self.database.server().log().statements_of(&self.application)
     }
 
-    /// Those of [`Self::statements`] that write. Statements with a password are not logged.
+    /// Those of [`Self::statements`] that write.
     pub(crate) fn sql_writes(&self) -> Vec<String> {
         let reading = ["SELECT", "BEGIN", "SET", "COMMIT", "ROLLBACK"];
-        let mut all = self.statements();
-        all.retain(|sql| {
-            let mut parts = sql.split(';').map(str::trim).filter(|part| !part.is_empty());
-            !parts.all(|part| reading.iter().any(|word| part.starts_with(word)))
-        });
-        all
+        let log = self.database.server().log();
+        log.statements_other_than(&reading, &self.application)
     }
 
     /// The value that a query returns.
@@ -57,6 +44,7 @@ impl TestEnv {
     pub(crate) async fn logs_in(&self, role: &str, password: &str) -> bool {
         self.database.connect(role, password).await.is_ok()
     }
+
     /// A role that others can be members of.
     pub(crate) async fn group(&self, attributes: &str) -> String {
         let name = role_name();
@@ -80,10 +68,11 @@ impl TestEnv {
 
     /// Waits until a query returns this.
     pub(crate) async fn becomes(&self, sql: &str, value: &str) {
-        wait::eventually(WAIT_TIMEOUT, &format!("{value} from {sql}"), async || {
+        let what = format!("{value} from {sql}");
+        let becoming = self.wait().eventually(&what, async || {
             let found = self.one(sql).await;
             if found == value { Ok(()) } else { Err(found) }
-        })
-        .await;
+        });
+        becoming.await;
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use stanchion_sandbox::{Sandbox, User};
 
-use crate::{hook, original};
+use crate::{real_cluster, webhook_server};
 
 fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -22,7 +22,7 @@ fn folder(name: &str) -> PathBuf {
 
 /// The real cluster of this run, if it has one.
 async fn original() -> Option<run::Doors> {
-    let kubeconfig = kube::config::Kubeconfig::read_from(original::kubeconfig()?).unwrap();
+    let kubeconfig = kube::config::Kubeconfig::read_from(real_cluster::kubeconfig()?).unwrap();
     let options = kube::config::KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
         .await
@@ -95,7 +95,7 @@ async fn check(file: &str) {
     let cases: Vec<run::Case> = serde_saphyr::from_str_with_options(&text, options).unwrap();
     let recording = folder("recorded").join(format!("{file}.json"));
     let hook = if text.contains("{webhook}") {
-        let (url, authority) = hook::start().await;
+        let (url, authority) = webhook_server::start().await;
         Some(run::Hook { url, authority })
     } else {
         None

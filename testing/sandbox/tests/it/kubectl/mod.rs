@@ -1,13 +1,13 @@
 //! kubectl's own flows over TLS. They run if kubectl is found, and are skipped and listed otherwise.
 
-mod asking;
 mod changes;
 mod custom;
 mod events;
 mod lists;
+mod output_formats;
 mod prune;
 mod rollouts;
-mod small;
+mod single_objects;
 mod watching;
 mod workloads;
 
@@ -19,7 +19,7 @@ use std::process::Output;
 use stanchion_sandbox::Sandbox;
 use tokio::process::Command;
 
-use crate::original;
+use crate::real_cluster;
 
 /// Records that a test did not run, also in the report of a run: the output of a test that passes is hidden. (The
 /// testkit does the same for other crates, but depends on this one.)
@@ -64,7 +64,7 @@ impl Kubectl {
     async fn on_both() -> Vec<Self> {
         let sandbox = Self::start().await;
         let original = sandbox.as_ref().and_then(|sandbox| {
-            let kubeconfig = original::kubeconfig()?;
+            let kubeconfig = real_cluster::kubeconfig()?;
             let folder = tempfile::tempdir().unwrap();
             std::fs::copy(kubeconfig, folder.path().join("config")).unwrap();
             Some(Self {

@@ -1,10 +1,10 @@
 //! A release of the previous chart, every example, an upgrade to this chart, a rollback and an uninstallation; with the
 //! program in place of the pods, with exactly their arguments and their `ServiceAccount`.
 
-mod ground;
 mod previous;
 mod rights;
 mod running;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -25,7 +25,7 @@ use stanchion_testkit::{port, report, wait};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use self::ground::Ground;
+use self::servers::ExampleServers;
 use super::install::{NAMESPACE, arguments, on};
 use super::{chart, documents, helm, kubectl};
 use crate::operator::Operator;
@@ -140,7 +140,7 @@ impl Expected {
 /// A cluster with the CRDs and the simulated operators that examples use.
 struct Stage {
     cluster: Cluster,
-    ground: Ground,
+    servers: ExampleServers,
     /// The objects of the examples, each with the namespace of its file.
     objects: Vec<(String, Value)>,
     expected: Vec<Expected>,
@@ -154,7 +154,7 @@ struct Stage {
 impl Stage {
     async fn new() -> Self {
         let files = files();
-        let ground = Ground::start(&files).await;
+        let servers = ExampleServers::start(&files).await;
         let cluster = Cluster::start().await;
         let client = cluster.client().await;
         let others = std::env::var_os("STANCHION_THIRD_PARTY_CRDS").map_or_else(
@@ -178,26 +178,26 @@ impl Stage {
         let mut objects = Vec::new();
         for (name, text) in &files {
             objects.extend(
-                ground
+                servers
                     .required(name)
                     .into_iter()
                     .map(|object| (name.clone(), object)),
             );
             for mut object in documents(text) {
-                ground.localise(name, &mut object);
+                servers.localise(name, &mut object);
                 objects.push((name.clone(), object));
             }
         }
         Self {
-            url: UrlFile::new(&ground.default.url("postgres")),
-            authorities: ground.authorities(),
+            url: UrlFile::new(&servers.default.url("postgres")),
+            authorities: servers.authorities(),
             expected: objects
                 .iter()
                 .filter_map(|(namespace, object)| Expected::of(&client, object, namespace))
                 .collect(),
             objects,
             cluster,
-            ground,
+            servers,
             namespaces,
             _playing: playing,
         }
@@ -436,12 +436,12 @@ async fn every_example_is_ready_and_survives_an_upgrade_a_rollback_and_an_uninst
         assert!(object.metadata.deletion_timestamp.is_none(), "{object:?}");
     }
     stage
-        .ground
+        .servers
         .logs_in(&stage.cluster, "sandbox-postgresuser", "orders-db")
         .await
         .unwrap();
     let tables = stage
-        .ground
+        .servers
         .demo
         .scalar("shop", "SELECT count(*) FROM _stanchion.steps")
         .await;

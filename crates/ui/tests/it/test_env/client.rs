@@ -1,4 +1,4 @@
-//! A page on a namespace of its own, and a client that behaves like a browser.
+//! A client of a page that behaves like a browser.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
@@ -7,17 +7,7 @@ use hyper::{Request, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
-use serde_json::{Value, json};
-use stanchion_fleet::cluster::Cluster as Read;
-use stanchion_testkit::cluster::Cluster;
 use stanchion_ui::Server;
-
-pub(crate) struct TestEnv {
-    pub(crate) cluster: &'static Cluster,
-    pub(crate) namespace: String,
-}
 
 /// An open page.
 pub(crate) struct Browser {
@@ -35,30 +25,10 @@ pub(crate) struct Page {
     pub(crate) text: String,
 }
 
-impl TestEnv {
-    pub(crate) async fn new(name: &str) -> Self {
-        let cluster = Cluster::shared().await;
-        cluster.install_crds(stanchion_api::crds()).await;
-        Self {
-            cluster,
-            namespace: cluster.namespace(name).await,
-        }
-    }
-
-    /// A page with all permissions.
-    pub(crate) async fn open(&self) -> Browser {
-        self.open_as(self.cluster.client().await).await
-    }
-
-    /// A page with the permissions of this client.
-    pub(crate) async fn open_as(&self, client: kube::Client) -> Browser {
-        let cluster = Read {
-            client,
-            url: "https://cluster.example:6443".to_owned(),
-            namespace: Some(self.namespace.clone()),
-        };
-        let server = Server::start(cluster, 0).await.unwrap();
-        let mut browser = Browser {
+impl Browser {
+    /// Opens the printed address, and keeps the cookie that it sets.
+    pub(super) async fn enter(server: Server) -> Self {
+        let mut browser = Self {
             origin: server.address().split("/?").next().unwrap().to_owned(),
             server,
             client: Client::builder(TokioExecutor::new()).build_http(),
@@ -71,32 +41,6 @@ impl TestEnv {
         browser
     }
 
-    pub(crate) async fn apply(&self, object: &Value) {
-        self.cluster.apply(&object.to_string(), &self.namespace).await;
-    }
-
-    pub(crate) fn api(
-        &self,
-        client: kube::Client,
-        group: &str,
-        kind: &str,
-        plural: &str,
-    ) -> Api<DynamicObject> {
-        let gvk = GroupVersionKind::gvk(group, "v1alpha1", kind);
-        let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
-        Api::namespaced_with(client, &self.namespace, &resource)
-    }
-
-    /// Replaces parts of a status, as an operator would.
-    pub(crate) async fn report(&self, api: &Api<DynamicObject>, name: &str, status: &Value) {
-        let patch = Patch::Merge(json!({ "status": status }));
-        api.patch_status(name, &PatchParams::default(), &patch)
-            .await
-            .unwrap();
-    }
-}
-
-impl Browser {
     /// The path and token of the printed address.
     pub(crate) fn entrance(&self) -> String {
         self.server
@@ -159,11 +103,4 @@ impl Browser {
     pub(crate) async fn post_with(&self, path: &str, headers: &[(&str, &str)], body: &str) -> Page {
         self.page(self.request("POST", path, headers, body)).await
     }
-}
-
-pub(crate) fn user(name: &str) -> Value {
-    json!({
-        "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": name },
-        "spec": { "username": name.replace('-', "_"), "database": "none", "privileges": ["CONNECT"], "password": { "generate": {} } },
-    })
 }

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
+use stanchion_gitlab::storage::Buckets;
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Tls, Version, versions};
 use stanchion_testkit::s3::S3;
@@ -25,7 +26,7 @@ const HOSTS: [&str; 5] = [
 const HERE: &str = "127.0.0.1";
 
 /// The local servers.
-pub(super) struct Ground {
+pub(super) struct ExampleServers {
     /// The operator's default server.
     pub(super) default: Postgres,
     /// The `PostgresInstance` `main`.
@@ -52,7 +53,7 @@ async fn server(version: Version) -> Postgres {
         .await
 }
 
-impl Ground {
+impl ExampleServers {
     /// Starts the servers for these files: `main` in the newest version, because an example needs 16, and the others in
     /// the oldest.
     pub(super) async fn start(files: &[(String, String)]) -> Self {
@@ -64,7 +65,7 @@ impl Ground {
                 projects.push((name.clone(), server(oldest).await));
             }
         }
-        let ground = Self {
+        let servers = Self {
             default: server(oldest).await,
             main: server(newest).await,
             demo: server(oldest).await,
@@ -73,8 +74,8 @@ impl Ground {
             s3: S3::start_with_key(PASSWORD, PASSWORD).await,
             scratch: Scratch::new("stanchion-examples-").unwrap(),
         };
-        ground.fill().await;
-        ground
+        servers.fill().await;
+        servers
     }
 
     /// The databases, schemas and roles that exist before the examples.
@@ -204,18 +205,7 @@ impl Ground {
             ],
             "sandbox-gitlabinstance" => {
                 let mut buckets = self.bucket("bucket.registry", "registry");
-                for class in [
-                    "lfs",
-                    "artifacts",
-                    "uploads",
-                    "packages",
-                    "mr-diffs",
-                    "terraform",
-                    "ci-secure-files",
-                    "dependency-proxy",
-                    "backups",
-                    "pages",
-                ] {
+                for class in Buckets::NAMES {
                     buckets[format!("bucket.{class}")] = json!(class);
                 }
                 buckets["accessKey"] = json!(PASSWORD);

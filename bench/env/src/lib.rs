@@ -8,15 +8,27 @@
     clippy::indexing_slicing,
     clippy::missing_panics_doc,
     clippy::print_stdout,
-    reason = "a bench that does not stand up says so and ends"
+    reason = "a bench that cannot run says so and ends"
 )]
 
 mod connections;
 mod env;
 mod usage;
 
+use std::process::ExitCode;
+
 pub use env::{BenchEnv, Checkpoint, Counted, DATABASE, OURS, PASSWORD, RIVAL};
 pub use usage::Usage;
+
+/// The `main` of a bench: parses its arguments, runs it, and exits with 1 if it finds a failure. Times are no failure.
+pub fn main<A: clap::Parser>(bench: impl AsyncFnOnce(A) -> bool) -> ExitCode {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    if runtime.block_on(Box::pin(bench(A::parse()))) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
 
 /// Prints one figure.
 pub fn row(what: &str, figure: &str) {

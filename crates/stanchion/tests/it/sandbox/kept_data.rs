@@ -6,7 +6,7 @@ use stanchion_api::PostgresUser;
 use stanchion_testkit::process::Signal;
 use stanchion_testkit::wait;
 
-use super::place::Place;
+use super::directory::Place;
 use super::{client, has};
 use crate::DEADLINE;
 use crate::operator::{failure, text};

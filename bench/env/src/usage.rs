@@ -51,6 +51,12 @@ impl Usage {
     pub fn peak_mib(&self) -> f64 {
         f64::from(self.peak_kib) / KIB_A_MIB
     }
+
+    /// Both, for a row.
+    pub fn memory(&self) -> String {
+        let (now, most) = (self.resident_mib(), self.peak_mib());
+        format!("{now:.1} MiB ({most:.1} MiB at most)")
+    }
 }
 
 fn number<N: std::str::FromStr>(text: &str) -> N {

@@ -1,0 +1,4 @@
+//! Tests of all kinds together.
+
+mod accepted;
+mod examples;
