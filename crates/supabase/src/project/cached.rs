@@ -55,5 +55,5 @@ where
 
 /// Whether the grace period of the old keys has ended.
 fn is_over(previous_until: Option<Timestamp>) -> bool {
-    previous_until.is_some_and(|until| until <= Timestamp::now())
+    previous_until.is_some_and(|until| until <= stanchion_kernel::ambient::now())
 }

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use stanchion_api::supabase::Phase;
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::problem::Cause;
-use stanchion_kernel::{Problem, Reader};
+use stanchion_kernel::{Problem, Reader, ambient};
 use stanchion_postgres as pg;
+use tokio::time::Instant;
 
 use super::cache::{ProjectCache, Resolved};
 use super::cached;
@@ -146,7 +147,7 @@ async fn cleanup_connection(
 ) -> Result<Option<Box<pg::ConnectionConfig>>, Problem> {
     let held = cleanup
         .since
-        .map(|since| Timestamp::now().duration_since(since))
+        .map(|since| ambient::now().duration_since(since))
         .is_some_and(|held| held > HOLD);
     if held {
         tracing::warn!("the cleanup of the database timed out; its objects are left in place");
@@ -183,7 +184,7 @@ async fn at_first(
     let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;
     let read = secrets::read(&fetched, wanted)?;
     let stored = fetched.secret(&wanted.key_secret()).cloned();
-    let complete = complete_keys(wanted, &read, stored.as_ref(), Timestamp::now(), false)?;
+    let complete = complete_keys(wanted, &read, stored.as_ref(), ambient::now(), false)?;
     let render_inputs = Arc::new(RenderInputs::new(wanted, &read, &complete));
     let keys = FoundKeys { complete, stored };
     // New keys, or the end of old ones: the full reconcile decides.
@@ -286,7 +287,7 @@ async fn ensure(
     wanted: &Wanted,
     within: Duration,
 ) -> Result<Current, Problem> {
-    let now = Timestamp::now();
+    let now = ambient::now();
     let named = wanted.secret_names().into_iter().collect();
     let fetch = secrets::fetch(reader, named, wanted.config_maps());
     let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;

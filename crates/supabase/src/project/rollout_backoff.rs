@@ -2,9 +2,10 @@
 //! pods that exist and do not progress are read, with exponential backoff.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use stanchion_kernel::children::Rollout;
+use tokio::time::Instant;
 
 /// Delay of the first read.
 const FIRST: Duration = Duration::from_secs(10);
