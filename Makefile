@@ -80,8 +80,9 @@ screenshots: setup browser ## Take the pictures of the page in docs/images again
 simulate: setup ## Run the kernel and its controllers in a simulation (ARGS="--kind kernel --seeds 100000", or --seed 7)
 	cargo run --locked --all-features --bin stanchion-simulate -- $(ARGS)
 
+# With STANCHION_TEST_CLUSTER=real, on a real control plane.
 .PHONY: fuzz
-fuzz: ## Change specs randomly, from their schemas, and compare the result with a reverted and with a new object (ARGS="--changes 20")
+fuzz: setup $(if $(filter real,$(STANCHION_TEST_CLUSTER)),assets) ## Change specs randomly, from their schemas, and compare the result with a reverted and with a new object (ARGS="--kind user --changes 20")
 	cargo run --locked --all-features --bin stanchion-simulate -- --fuzz $(ARGS)
 
 # The checks of SupabaseProject run on the oldest and on the newest PostgreSQL; other tests use one version each.

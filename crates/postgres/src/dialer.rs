@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 
 /// An open connection.
 pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -30,6 +31,14 @@ impl Dialer {
     /// Opens all connections with this.
     pub fn new(dial: impl Dial + 'static) -> Self {
         Self(Some(Arc::new(dial)))
+    }
+
+    /// Connects to an address that was checked.
+    pub(crate) async fn dial(&self, address: SocketAddr) -> io::Result<Box<dyn Wire>> {
+        match self.replaced() {
+            Some(dial) => dial.dial(address).await,
+            None => Ok(Box::new(TcpStream::connect(address).await?)),
+        }
     }
 
     /// What replaces the operating system.

@@ -6,6 +6,7 @@
 //! The administrator chooses the proxy, so its address is not checked. The author of an object chooses the server, so a
 //! server that [`AllowedNetworks`] forbids is refused before the proxy is asked for it.
 
+use std::fmt;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -22,6 +23,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tower::Service;
 
+use crate::dialer::{Dialer, Wire};
 use crate::network::{AllowedNetworks, ConnectError};
 
 /// Longest answer of a proxy to CONNECT.
@@ -46,6 +48,7 @@ pub enum ProxyError {
 pub struct Connector {
     networks: AllowedNetworks,
     proxies: Arc<Matcher>,
+    dialer: Dialer,
 }
 
 impl Connector {
@@ -56,8 +59,18 @@ impl Connector {
 
     /// With these proxies.
     pub fn new(networks: AllowedNetworks, proxies: Matcher) -> Self {
-        let proxies = Arc::new(proxies);
-        Self { networks, proxies }
+        Self {
+            networks,
+            proxies: Arc::new(proxies),
+            dialer: Dialer::default(),
+        }
+    }
+
+    /// Opens the connections to servers with this.
+    #[must_use]
+    pub fn dialing(mut self, dialer: Dialer) -> Self {
+        self.dialer = dialer;
+        self
     }
 
     /// The `Proxy-Authorization` of a request that a proxy gets itself. Requests to `https` servers have none: their
@@ -79,7 +92,7 @@ impl Connector {
         let is_secure = uri.scheme() == Some(&Scheme::HTTPS);
         let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
         let Some(proxy) = self.proxy(&uri) else {
-            return match self.networks.connect(bare(&uri), port).await {
+            return match self.networks.connect(bare(&uri), port, &self.dialer).await {
                 Ok(stream) => Ok(Stream::new(stream, false)),
                 Err(ConnectError::Io(error)) => Err(error),
                 Err(closed @ ConnectError::Closed) => Err(io::Error::other(closed)),
@@ -95,7 +108,7 @@ impl Connector {
                 .await
                 .map_err(io::Error::other)?;
         }
-        Ok(Stream::new(stream, !is_secure))
+        Ok(Stream::new(Box::new(stream), !is_secure))
     }
 }
 
@@ -191,17 +204,24 @@ fn status(head: &[u8]) -> Option<String> {
 }
 
 /// A connection to a server or to a proxy.
-#[derive(Debug)]
 pub struct Stream {
-    io: TokioIo<TcpStream>,
+    io: TokioIo<Box<dyn Wire>>,
     /// Whether a proxy reads the requests, which then name the whole URL.
     is_proxy: bool,
 }
 
 impl Stream {
-    fn new(stream: TcpStream, is_proxy: bool) -> Self {
+    fn new(stream: Box<dyn Wire>, is_proxy: bool) -> Self {
         let io = TokioIo::new(stream);
         Self { io, is_proxy }
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream")
+            .field("is_proxy", &self.is_proxy)
+            .finish_non_exhaustive()
     }
 }
 

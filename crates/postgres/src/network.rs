@@ -13,7 +13,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::lookup_host;
+
+use crate::dialer::{Dialer, Wire};
 
 /// Maximum number of addresses of one name that are tried.
 const MAX_ADDRESSES: usize = 16;
@@ -79,11 +81,16 @@ impl AllowedNetworks {
 
     /// Resolves a name and connects to the first of its addresses that answers. Each is checked before anything is sent
     /// to it.
-    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ConnectError> {
+    pub async fn connect(
+        &self,
+        host: &str,
+        port: u16,
+        dialer: &Dialer,
+    ) -> Result<Box<dyn Wire>, ConnectError> {
         let addresses = self.resolve(host, port).await?;
         let mut last = None;
         for address in addresses {
-            match TcpStream::connect(address).await {
+            match dialer.dial(address).await {
                 Ok(stream) => return Ok(stream),
                 Err(error) => last = Some(error),
             }
@@ -417,11 +424,11 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         for host in ["localhost", "127.0.0.1"] {
-            let error = networks(&[]).connect(host, port).await.unwrap_err();
-            assert!(matches!(error, ConnectError::Closed), "{host}");
+            let refused = networks(&[]).connect(host, port, &Dialer::default()).await;
+            assert!(matches!(refused, Err(ConnectError::Closed)), "{host}");
         }
         networks(&["127.0.0.0/8", "::1"])
-            .connect("localhost", port)
+            .connect("localhost", port, &Dialer::default())
             .await
             .unwrap();
     }

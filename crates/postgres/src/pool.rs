@@ -27,6 +27,7 @@ pub use pooled::{Pooled, ReadPooled};
 use crate::connection_config::{ConnectionConfig, Fingerprint};
 use crate::dialer::Dialer;
 use crate::error::Error;
+use crate::http::Connector;
 use crate::identity::{Identity, Place};
 use crate::lock::{Locks, Turn};
 use crate::network::AllowedNetworks;
@@ -212,9 +213,10 @@ impl Pools {
         self.0.losses.listen()
     }
 
-    /// The addresses that this process may connect to.
-    pub fn networks(&self) -> &AllowedNetworks {
-        &self.0.settings.networks
+    /// Connects HTTP requests to the addresses that this process may connect to.
+    pub fn http(&self) -> Connector {
+        let PoolSettings { networks, dialer, .. } = &self.0.settings;
+        Connector::from_env(networks.clone()).dialing(dialer.clone())
     }
 
     /// Closes unused connections, and waits for it: the last action before the program ends.

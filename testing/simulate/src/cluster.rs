@@ -25,7 +25,12 @@ pub(crate) async fn start<S: Scenario>(seed: u64, wall: Timestamp) -> Sandbox {
         .workloads(S::PODS)
         .start()
         .expect("a sandbox");
-    let client = sandbox.client();
+    furnish::<S>(&sandbox.client()).await;
+    sandbox
+}
+
+/// Serves the story's kinds, and makes its namespace.
+pub(crate) async fn furnish<S: Scenario>(client: &Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     for definition in S::definitions() {
         let created = definitions.create(&PostParams::default(), &definition).await;
@@ -39,7 +44,7 @@ pub(crate) async fn start<S: Scenario>(seed: u64, wall: Timestamp) -> Sandbox {
         .await
         .expect("a namespace");
     for kind in S::PRIMARY {
-        while user::api(&client, kind)
+        while user::api(client, kind)
             .list(&ListParams::default())
             .await
             .is_err()
@@ -47,7 +52,6 @@ pub(crate) async fn start<S: Scenario>(seed: u64, wall: Timestamp) -> Sandbox {
             sleep(Duration::from_millis(100)).await;
         }
     }
-    sandbox
 }
 
 /// The names of objects.

@@ -1,40 +1,42 @@
-//! Random changes of a spec, from its schema, and three questions about each:
+//! Random changes of a spec, from its schema, and these questions about each:
 //!
 //! - Does the object come to rest, with a status about this spec?
 //! - When the change is undone, is everything as it was before?
 //! - Is everything as it would be if the object had been made like this? Only an object that becomes ready is compared.
+//! - Is nothing left of it when it is deleted?
 //!
-//! Time is paused, nothing is disturbed, and what the API server refuses does not count.
+//! After a change from which no way leads back, only the first is asked, and the object is made anew. Nothing is disturbed,
+//! and what the API server refuses does not count. [`ground`] is what it runs on.
+
+mod ground;
 
 use std::fmt;
-use std::sync::Arc;
 
-use jiff::Timestamp;
-use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
-use stanchion_kernel::ambient::Scripted;
+use stanchion_testkit::cluster;
 
+use self::ground::Ground;
 use crate::generate;
-use crate::network::{Lease, Network, Record};
 use crate::properties::{self, Violation};
-use crate::replica::{Replicas, SimulationEnv, timings};
-use crate::run::come_to_rest;
 use crate::scenario::{Kind, Scenario};
-use crate::schedule::Setup;
-use crate::{cluster, user};
+use crate::{cluster as objects, user};
 
 /// A story whose objects can be changed at random.
 pub trait Changeable: Scenario {
     /// The kind that is changed.
     const KIND: Kind;
+    /// The object that is changed, and the one that is made like it. No other text contains these names.
+    const NAMES: [&'static str; 2] = ["subject1", "subject2"];
+    /// The condition of an object that has what it asks for.
+    const READY: &'static str = "Ready";
     /// Fields that lead to another place, from which there is no way back, and why that is so.
     const ONE_WAY: &'static [(&'static str, &'static str)];
 
     /// An object that becomes ready.
-    fn base(name: &str) -> Value;
+    fn base(&self, name: &str) -> Value;
 
     /// Whether the way back from a change of this field, or the way there, need not lead to the same place.
     fn leads_elsewhere(field: &str) -> bool {
@@ -48,25 +50,52 @@ pub trait Changeable: Scenario {
         let _ = name;
         Value::Null
     }
-}
 
-/// The object that is changed, and the one that is made like it. No other text contains these names.
-const NAMES: [&str; 2] = ["subject1", "subject2"];
+    /// Text about an object without its name, and without what follows from its name.
+    fn without_name(text: &str, name: &str) -> String {
+        text.replace(name, "<name>")
+    }
+
+    /// What a deleted object has left outside the cluster.
+    fn left_of(&self, name: &str) -> Vec<String> {
+        let left = self.outside_of(name);
+        if left == self.outside_of("nobody") {
+            Vec::new()
+        } else {
+            vec![left.to_string()]
+        }
+    }
+
+    /// Objects that outlive this one on purpose.
+    fn outlived_by(name: &str) -> Vec<(Kind, String)> {
+        let _ = name;
+        Vec::new()
+    }
+
+    /// Removes what a deleted object may keep outside the cluster.
+    fn forget(&self, name: &str) {
+        let _ = name;
+    }
+}
 
 /// What was done, and found.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Changes that the API server accepted, and that were followed to the end.
     pub changes: usize,
+    /// Those of them from which no way leads back.
+    pub one_way: usize,
     /// Changes that it refused.
     pub refused: usize,
-    /// What was found.
-    pub findings: Vec<Finding>,
+    /// How many changes led to a finding.
+    pub findings: usize,
 }
 
 /// A change after which something does not hold.
 #[derive(Debug)]
 pub struct Finding {
+    /// The number of the change.
+    pub number: usize,
     /// Which field.
     pub field: String,
     /// The spec after the change.
@@ -77,7 +106,7 @@ pub struct Finding {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "spec{}: {}", self.field, self.spec)?;
+        writeln!(f, "change {}, spec{}: {}", self.number, self.field, self.spec)?;
         for line in &self.what {
             writeln!(f, "    {line}")?;
         }
@@ -85,189 +114,187 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Makes so many changes.
-pub fn fuzz<S: Changeable>(seed: u64, changes: usize) -> Report {
+/// Makes so many changes, and says what is found as soon as it is.
+pub fn fuzz<S: Changeable>(seed: u64, changes: usize, found: impl FnMut(&Finding)) -> Report {
     fastrand::seed(seed);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .start_paused(true)
-        .build()
-        .expect("a runtime");
-    runtime.block_on(Box::pin(changing::<S>(seed, changes)))
+    let is_real = cluster::Kind::chosen() == cluster::Kind::Real;
+    let runtime = if is_real {
+        tokio::runtime::Builder::new_multi_thread().enable_all().build()
+    } else {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().start_paused(true).build()
+    };
+    let runtime = runtime.expect("a runtime");
+    runtime.block_on(Box::pin(async move {
+        let ground = if is_real {
+            Ground::real().await
+        } else {
+            Ground::simulated(seed).await
+        };
+        Bench::<S>(ground).change(seed, changes, found).await
+    }))
 }
 
-async fn changing<S: Changeable>(seed: u64, changes: usize) -> Report {
-    let wall: Timestamp = "2030-01-01T00:00:00Z".parse().expect("a time");
-    let _script = Scripted::begin(wall, seed);
-    let bench = Bench::<S>::start(seed, wall).await;
-    let definition = S::definitions()
-        .into_iter()
-        .find(|definition| definition.spec.names.kind == S::KIND.kind)
-        .expect("the kind's definition");
-    let schema = generate::spec_of(&definition);
-    let mut random = StdRng::seed_from_u64(seed);
-    let mut report = Report::default();
-    let base = S::base(NAMES[0]);
-    bench.put(&base).await.expect("the base is accepted");
-    let mut found = Vec::new();
-    let before = bench.settled(NAMES[0], &mut found).await;
-    assert!(found.is_empty(), "the base itself: {found:?}");
-    while report.changes < changes && report.changes + report.refused < changes * 20 {
-        let mut wanted = base.clone();
-        let field = generate::change(&schema, &mut wanted["spec"], &mut random);
-        if wanted == base || S::leads_elsewhere(&field) {
-            continue;
-        }
-        if bench.put(&wanted).await.is_err() {
-            report.refused += 1;
-            continue;
-        }
-        report.changes += 1;
-        let what = bench.follow(&base, &wanted, &before).await;
-        if !what.is_empty() {
-            let spec = wanted["spec"].clone();
-            report.findings.push(Finding { field, spec, what });
-        }
-    }
-    report
-}
-
-struct Bench<S: Scenario> {
-    client: Client,
-    record: Record,
-    env: Arc<SimulationEnv<S>>,
-    // Held for its end: the operator runs as long as this is there.
-    #[allow(dead_code)]
-    replicas: Replicas<S>,
-}
+struct Bench<S: Scenario>(Ground<S>);
 
 impl<S: Changeable> Bench<S> {
-    async fn start(seed: u64, wall: Timestamp) -> Self {
-        let sandbox = cluster::start::<S>(seed, wall).await;
-        let client = sandbox.client();
-        let scenario = S::new();
-        scenario.prepare(&client).await;
-        let record = Record::new(Lease::None, timings().renew_deadline());
-        let setup = Setup {
-            replicas: 1,
-            streaming_lists: true,
-        };
-        let network = Network::new(seed, record.clone());
-        let env = Arc::new(SimulationEnv {
-            scenario,
-            sandbox,
-            network,
-            setup,
-        });
-        Self {
-            client,
-            record,
-            replicas: Replicas::start(&env),
-            env,
+    async fn change(&self, seed: u64, changes: usize, mut found: impl FnMut(&Finding)) -> Report {
+        let definition = S::definitions()
+            .into_iter()
+            .find(|definition| definition.spec.names.kind == S::KIND.kind)
+            .expect("the kind's definition");
+        let schema = generate::spec_of(&definition);
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut report = Report::default();
+        let base = self.0.scenario().base(S::NAMES[0]);
+        let mut before = self.begin(&base).await;
+        while report.changes < changes && report.changes + report.refused < changes * 20 {
+            let mut wanted = base.clone();
+            let field = generate::change(&schema, &mut wanted["spec"], &mut random);
+            if wanted == base {
+                continue;
+            }
+            if self.put(&wanted).await.is_err() {
+                report.refused += 1;
+                continue;
+            }
+            report.changes += 1;
+            let mut what = Vec::new();
+            let after = self.settled(S::NAMES[0], &mut what).await;
+            if let Err(error) = self.put(&base).await {
+                what.push(format!("the change cannot be undone: {error}"));
+            }
+            let elsewhere = S::leads_elsewhere(&field);
+            if elsewhere {
+                report.one_way += 1;
+            } else {
+                let undone = self.settled(S::NAMES[0], &mut what).await;
+                let back = properties::differences(&before, &undone);
+                what.extend(back.into_iter().map(|line| format!("the way back: {line}")));
+                self.compare(&wanted, &after, &mut what).await;
+            }
+            if elsewhere || !what.is_empty() {
+                self.delete(S::NAMES[0], &mut what).await;
+                before = self.begin(&base).await;
+            }
+            if !what.is_empty() {
+                report.findings += 1;
+                found(&Finding {
+                    number: report.changes,
+                    field,
+                    spec: wanted["spec"].clone(),
+                    what,
+                });
+            }
         }
+        report
+    }
+
+    /// Makes the object that is changed, where there is nothing of it.
+    async fn begin(&self, base: &Value) -> Value {
+        self.forget(S::NAMES[0]).await;
+        self.put(base).await.expect("the base is accepted");
+        let mut found = Vec::new();
+        let state = self.settled(S::NAMES[0], &mut found).await;
+        assert!(found.is_empty(), "the base itself: {found:?}");
+        assert!(is_ready::<S>(&state), "the base is not ready: {state}");
+        state
+    }
+
+    /// Makes an object like the changed one: what differs, and what is left of it when it is deleted?
+    async fn compare(&self, changed: &Value, after: &Value, what: &mut Vec<String>) {
+        let [parent, other] = S::NAMES;
+        let fresh = changed.to_string().replace(parent, other);
+        let fresh: Value = serde_json::from_str(&fresh).unwrap_or_default();
+        if self.put(&fresh).await.is_err() {
+            return;
+        }
+        let made = self.settled(other, what).await;
+        // An object that cannot be made as it is asked for keeps what it had, and a new one has nothing.
+        if is_ready::<S>(&made) {
+            let differences = properties::differences(&made, after).into_iter();
+            what.extend(differences.map(|line| format!("made like this: {line}")));
+        }
+        self.delete(other, what).await;
+        let left = self.0.scenario().left_of(other).into_iter();
+        what.extend(left.map(|left| format!("a deleted object has left {left}")));
+        let left = self.state(other).await;
+        for (kind, objects) in left["objects"].as_object().into_iter().flatten() {
+            for name in objects.as_object().into_iter().flat_map(|objects| objects.keys()) {
+                if !S::is_kept(kind, &name.replace("<name>", other)) {
+                    what.push(format!("{kind} {name} is left of a deleted object"));
+                }
+            }
+        }
+        self.forget(other).await;
+    }
+
+    /// Removes what a deleted object has left on purpose.
+    async fn forget(&self, name: &str) {
+        for (kind, name) in S::outlived_by(name) {
+            let objects = user::api(self.0.client(), &kind);
+            let _ = objects.delete(&name, &DeleteParams::default()).await;
+        }
+        self.0.scenario().forget(name);
     }
 
     /// Makes an object, or replaces it as a whole.
     async fn put(&self, object: &Value) -> Result<(), kube::Error> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let objects = user::api(&self.client, &S::KIND);
-        let mut wanted: DynamicObject =
-            serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
-        let Some(found) = objects.get_opt(name).await? else {
-            return objects.create(&PostParams::default(), &wanted).await.map(|_| ());
-        };
-        wanted.metadata = found.metadata;
-        let replaced = objects.replace(name, &PostParams::default(), &wanted).await;
-        replaced.map(|_| ())
-    }
-
-    /// The change is in: what does not hold of it, of its undoing, and of an object that was made like this?
-    async fn follow(&self, base: &Value, changed: &Value, before: &Value) -> Vec<String> {
-        let mut what = Vec::new();
-        let after = self.settled(NAMES[0], &mut what).await;
-        if let Err(error) = self.put(base).await {
-            what.push(format!("the change cannot be undone: {error}"));
-        }
-        let undone = self.settled(NAMES[0], &mut what).await;
-        let back = properties::differences(before, &undone);
-        what.extend(back.into_iter().map(|line| format!("the way back: {line}")));
-        let [parent, other] = NAMES;
-        let fresh = changed.to_string().replace(parent, other);
-        let fresh: Value = serde_json::from_str(&fresh).unwrap_or_default();
-        if self.put(&fresh).await.is_ok() {
-            let made = self.settled(other, &mut what).await;
-            // An object that cannot be made as it is asked for keeps what it had, and a new one has nothing.
-            let differences = if is_ready(&made, S::KIND.kind) {
-                properties::differences(&made, &after)
-            } else {
-                Vec::new()
+        let objects = user::api(self.0.client(), &S::KIND);
+        loop {
+            let mut wanted: DynamicObject =
+                serde_json::from_value(object.clone()).map_err(kube::Error::SerdeError)?;
+            let Some(found) = objects.get_opt(name).await? else {
+                return objects.create(&PostParams::default(), &wanted).await.map(|_| ());
             };
-            what.extend(
-                differences
-                    .into_iter()
-                    .map(|line| format!("made like this: {line}")),
-            );
-            let objects = user::api(&self.client, &S::KIND);
-            let _ = objects.delete(other, &DeleteParams::default()).await;
-            self.rest(&mut what).await;
-            let left = self.objects(other).await;
-            if left["world"] != self.nothing() {
-                what.push(format!("a deleted object has left {}", left["world"]));
-            }
-            let left = left["objects"].as_object().into_iter().flatten();
-            for (kind, objects) in left {
-                for name in objects.as_object().into_iter().flat_map(|objects| objects.keys()) {
-                    if !S::is_kept(kind, &name.replace("<name>", other)) {
-                        what.push(format!("{kind} {name} is left of a deleted object"));
-                    }
-                }
+            wanted.metadata = found.metadata;
+            match objects.replace(name, &PostParams::default(), &wanted).await {
+                // The operator has written in between.
+                Err(kube::Error::Api(status)) if status.reason == "Conflict" => {}
+                replaced => return replaced.map(|_| ()),
             }
         }
-        what
     }
 
-    async fn rest(&self, what: &mut Vec<String>) {
-        what.extend(
-            come_to_rest(&self.record)
-                .await
-                .map(|violation| violation.to_string()),
-        );
+    /// Deletes an object, and waits until it is gone.
+    async fn delete(&self, name: &str, what: &mut Vec<String>) {
+        let objects = user::api(self.0.client(), &S::KIND);
+        let _ = objects.delete(name, &DeleteParams::default()).await;
+        if !user::gone_if_terminating(&objects, name).await {
+            what.push("it cannot be deleted".to_owned());
+        }
+        what.extend(self.0.rest(None).await);
     }
 
     /// Everything that belongs to an object, once nothing is written any more.
     async fn settled(&self, name: &str, what: &mut Vec<String>) -> Value {
-        self.rest(what).await;
-        let objects = user::api(&self.client, &S::KIND);
-        if let Ok(object) = objects.get(name).await {
+        let api = user::api(self.0.client(), &S::KIND);
+        what.extend(self.0.rest(Some((&api, name))).await);
+        if let Ok(object) = api.get(name).await {
             let object = serde_json::to_value(object).unwrap_or_default();
             let stale = properties::conditions(&S::KIND, name, &object);
             what.extend(stale.iter().map(Violation::to_string));
         }
-        self.objects(name).await
+        self.state(name).await
     }
 
     /// Everything that belongs to an object, with its name taken out.
-    async fn objects(&self, name: &str) -> Value {
-        let mut all = cluster::objects::<S>(&self.client).await;
+    async fn state(&self, name: &str) -> Value {
+        let mut all = objects::objects::<S>(self.0.client()).await;
         for objects in all.values_mut() {
             if let Some(objects) = objects.as_object_mut() {
                 objects.retain(|key, _| key == name || key.starts_with(&format!("{name}-")));
             }
         }
-        let mut end = json!({ "objects": all, "world": self.env.scenario.outside_of(name) });
+        let mut end = json!({ "objects": all, "world": self.0.scenario().outside_of(name) });
         S::comparable(&mut end);
         let text = properties::normal(end).to_string();
-        serde_json::from_str(&text.replace(name, "<name>")).unwrap_or_default()
-    }
-
-    /// What an object that there never was has outside the cluster.
-    fn nothing(&self) -> Value {
-        self.env.scenario.outside_of("nobody")
+        serde_json::from_str(&S::without_name(&text, name)).unwrap_or_default()
     }
 }
 
-fn is_ready(state: &Value, kind: &str) -> bool {
-    let conditions = &state["objects"][kind]["<name>"]["status"]["conditions"];
-    let mut conditions = conditions.as_array().into_iter().flatten();
-    conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+fn is_ready<S: Changeable>(state: &Value) -> bool {
+    let object = &state["objects"][S::KIND.kind]["<name>"];
+    !properties::claims(object, &[S::READY]).is_empty()
 }

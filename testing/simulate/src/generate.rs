@@ -7,7 +7,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use rand::Rng as _;
 use rand::rngs::StdRng;
-use rand::seq::IndexedRandom as _;
+use rand::seq::{IndexedMutRandom as _, IndexedRandom as _};
 use serde_json::{Map, Value, json};
 
 /// How deep a free-form value goes.
@@ -83,6 +83,15 @@ pub fn change(schema: &JSONSchemaProps, value: &mut Value, random: &mut StdRng) 
     if deeper && random.random_bool(0.8) {
         let within = change(field, &mut value[name], random);
         return format!(".{name}{within}");
+    }
+    if let Some(JSONSchemaPropsOrArray::Schema(item)) = &field.items
+        && item.properties.as_ref().is_some_and(|all| !all.is_empty())
+        && let Some(items) = value[name].as_array_mut()
+        && random.random_bool(0.7)
+        && let Some(one) = items.choose_mut(random)
+    {
+        let within = change(item, one, random);
+        return format!(".{name}[]{within}");
     }
     if present && !required && random.random_bool(0.3) {
         if let Some(fields) = value.as_object_mut() {

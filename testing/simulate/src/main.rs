@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use stanchion_simulate::campaign::{Campaign, quiet_panics};
-use stanchion_simulate::fuzz::{Changeable, fuzz};
+use stanchion_simulate::fuzz::{Changeable, Report, fuzz};
 use stanchion_simulate::run;
 use stanchion_simulate::scenario::Scenario;
-use stanchion_simulate::scenarios::{Gitlab, Kernel, Policy, User};
+use stanchion_simulate::scenarios::{Gitlab, Instance, Kernel, Policy, Supabase, User};
 use stanchion_simulate::schedule::Schedule;
 
 /// Runs the operator in a simulated world, many times, and looks for a run that ends wrong.
 #[derive(Parser)]
 struct Arguments {
-    /// The story: kernel, gitlab, user, policy, or all
+    /// The story: kernel, gitlab, user, instance, policy, supabase, or all
     #[arg(long, default_value = "all")]
     kind: String,
     /// How many schedules of each story. Default: 1000 of the kernel, 100 of each controller
@@ -62,11 +62,16 @@ fn main() -> ExitCode {
     if arguments.fuzz {
         tell(Gitlab::NAME, change::<Gitlab>);
         tell(User::NAME, change::<User>);
+        tell(Instance::NAME, change::<Instance>);
+        tell(Policy::NAME, change::<Policy>);
+        tell(Supabase::NAME, change::<Supabase>);
     } else {
         tell(Kernel::NAME, simulate::<Kernel>);
         tell(Gitlab::NAME, simulate::<Gitlab>);
         tell(User::NAME, simulate::<User>);
+        tell(Instance::NAME, simulate::<Instance>);
         tell(Policy::NAME, simulate::<Policy>);
+        tell(Supabase::NAME, simulate::<Supabase>);
     }
     if scenarios == 0 {
         println!("there is no story \"{}\"", arguments.kind);
@@ -106,17 +111,22 @@ fn simulate<S: Scenario>(arguments: &Arguments) -> bool {
 fn change<S: Changeable>(arguments: &Arguments) -> bool {
     let begun = Instant::now();
     let seed = arguments.seed.unwrap_or(arguments.first);
-    let report = fuzz::<S>(seed, arguments.changes);
-    let (changes, refused, findings) = (report.changes, report.refused, report.findings.len());
+    let report = fuzz::<S>(seed, arguments.changes, |finding| {
+        println!("{}, seed {seed}, {finding}", S::NAME);
+    });
+    let Report {
+        changes,
+        one_way,
+        refused,
+        findings,
+    } = report;
     let took = begun.elapsed();
     println!(
-        "{}: {changes} changes in {took:.1?}, {refused} refused by the schema, {findings} findings",
+        "{}: {changes} changes in {took:.1?} ({one_way} without a way back), {refused} refused by the schema, \
+         {findings} findings",
         S::NAME
     );
-    for finding in &report.findings {
-        println!("{finding}");
-    }
-    report.findings.is_empty()
+    findings == 0
 }
 
 /// Says whether every schedule repeats exactly.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use serde_json::{Map, Value};
 use stanchion_kernel::watch::MANAGED_BY;
 
@@ -9,6 +11,9 @@ pub use stanchion_testkit::crash::differences;
 use stanchion_testkit::crash::normalise;
 
 use crate::scenario::Kind;
+
+/// No password, key or token that the operator makes is shorter.
+const LEAST_SECRET: usize = 20;
 
 /// A property.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +24,8 @@ pub enum Property {
     Rest,
     /// Every condition speaks of the present spec.
     Conditions,
+    /// No condition claims what has not been true for long.
+    Claims,
     /// The end is that of the undisturbed run.
     SameEnd,
     /// Nothing is left of what is deleted.
@@ -53,7 +60,8 @@ impl fmt::Display for Violation {
 }
 
 /// Whether the status of an object speaks of its present spec. While a spec cannot be applied, `Ready` says so, and other
-/// conditions may still be about the one before: their generation shows it.
+/// conditions may still be about the one before: their generation shows it. All conditions of a suspended object are
+/// about the time before.
 pub fn conditions(kind: &Kind, name: &str, object: &Value) -> Vec<Violation> {
     let generation = &object["metadata"]["generation"];
     let mut found = Vec::new();
@@ -67,12 +75,49 @@ pub fn conditions(kind: &Kind, name: &str, object: &Value) -> Vec<Violation> {
     }
     let conditions = || object["status"]["conditions"].as_array().into_iter().flatten();
     let fails = conditions().any(|condition| condition["type"] == "Ready" && condition["status"] != "True");
+    let suspended = object["spec"]["suspend"] == true;
     for condition in conditions() {
         let observed = &condition["observedGeneration"];
-        let may_be_older = fails && condition["type"] != "Ready";
+        let may_be_older = suspended || fails && condition["type"] != "Ready";
         if observed != generation && !may_be_older {
             let (kind, status) = (&condition["type"], &condition["status"]);
             stale(format!("{kind} is {status} about generation {observed}"));
+        }
+    }
+    found
+}
+
+/// The conditions among these that an object claims.
+pub fn claims<'a>(object: &'a Value, among: &[&str]) -> Vec<&'a str> {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions
+        .filter(|condition| condition["status"] == "True")
+        .filter_map(|condition| condition["type"].as_str())
+        .filter(|kind| among.contains(kind))
+        .collect()
+}
+
+/// Whether an object outside of Secrets contains what the operator keeps in one. Short values are names and numbers.
+pub fn leaks(objects: &Value) -> Vec<Violation> {
+    let secrets = || objects["Secret"].as_object().into_iter().flatten();
+    let made = secrets().filter(|(_, secret)| secret["metadata"]["labels"][MANAGED_BY.0] == MANAGED_BY.1);
+    let kept: Vec<(&String, &String, String)> = made
+        .flat_map(|(name, secret)| {
+            let data = secret["data"].as_object().into_iter().flatten();
+            data.filter_map(move |(key, value)| {
+                let value = BASE64_STANDARD.decode(value.as_str()?).ok()?;
+                Some((name, key, String::from_utf8(value).ok()?))
+            })
+        })
+        .filter(|(_, _, value)| value.len() >= LEAST_SECRET)
+        .collect();
+    let mut found = Vec::new();
+    let others = objects.as_object().into_iter().flatten();
+    for (kind, objects) in others.filter(|(kind, _)| *kind != "Secret") {
+        let text = objects.to_string();
+        for (name, key, _) in kept.iter().filter(|(_, _, value)| text.contains(value.as_str())) {
+            let what = format!("{key} of the Secret {name} is in an object of the kind {kind}");
+            found.push(Violation::new(Property::Network, what));
         }
     }
     found

@@ -137,7 +137,7 @@ async fn work<S: Scenario>(env: &SimulationEnv<S>, index: usize, fence: Fence) {
     let witness: Witness = Arc::new(move |what| record.writes(index, what));
     let scope = Scope::Namespace(NAMESPACE.into());
     let seat = Seat {
-        network: env.network.clone(),
+        network: Some(env.network.clone()),
         replica: index,
         witness,
     };

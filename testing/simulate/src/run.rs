@@ -9,18 +9,17 @@ use serde_json::{Value, json};
 use stanchion_kernel::ambient::Scripted;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::cluster;
 use crate::disturbance::Disturbance;
 use crate::network::{Lease, Network, Record};
 use crate::properties::{self, Property, Violation};
 use crate::replica::{Replicas, SimulationEnv, timings};
-use crate::scenario::{Operation, Scenario};
+use crate::scenario::{Kind, Operation, REST, Scenario};
 use crate::schedule::{Act, Schedule};
 use crate::user;
 
-/// Nothing is written for so long: every retry has come round once.
-const REST: Duration = Duration::from_mins(8);
 /// How long it may take to come to rest, and to delete everything.
 const CONVERGENCE_TIMEOUT: Duration = Duration::from_hours(2);
 
@@ -127,6 +126,20 @@ async fn simulate<S: Scenario>(schedule: &Schedule) -> Outcome {
         let (env, client, record) = (Arc::clone(&env), client.clone(), record.clone());
         tokio::spawn(async move { user::act(&env.scenario, client, record, queue).await })
     };
+    let watching = {
+        let (env, client) = (Arc::clone(&env), client.clone());
+        // Nobody can see what the world is like while something stands in the way.
+        let undisturbed = !schedule
+            .steps
+            .iter()
+            .any(|step| matches!(step.act, Act::Disturb(_)));
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            if !undisturbed || S::CLAIMS.is_empty() {
+                return Vec::new();
+            }
+            watch_claims(&env.scenario, &client).await
+        }))
+    };
     let start = Instant::now();
     for (at, moment) in timeline(schedule) {
         sleep_until(start + at).await;
@@ -136,15 +149,21 @@ async fn simulate<S: Scenario>(schedule: &Schedule) -> Outcome {
             Moment::Over(what) => over(what, &env, &mut replicas).await,
         }
     }
+    let mut violations = if watching.is_finished() {
+        watching.await.expect("nobody panics")
+    } else {
+        Vec::new()
+    };
     env.network.heal();
     env.scenario.heal();
     replicas.begin_all();
     drop(operations);
-    let mut violations = acting.await.expect("users do not panic");
-    violations.extend(come_to_rest(&record).await);
+    violations.extend(acting.await.expect("users do not panic"));
+    violations.extend(come_to_rest(&record, REST).await);
     record.note("at rest");
     let mut end = json!({ "objects": cluster::objects::<S>(&client).await, "world": env.scenario.world() });
     violations.extend(check_conditions::<S>(&end));
+    violations.extend(properties::leaks(&end["objects"]));
     violations.extend(delete_everything::<S>(&client, &env.scenario, &record).await);
     let seen = record.violations();
     violations.extend(
@@ -202,12 +221,40 @@ async fn over<S: Scenario>(what: Disturbance, env: &SimulationEnv<S>, replicas: 
     }
 }
 
-/// Waits until nothing is written any more.
-pub(crate) async fn come_to_rest(record: &Record) -> Option<Violation> {
+/// Returns when an object claims what has not been true for long.
+async fn watch_claims<S: Scenario>(scenario: &S, client: &kube::Client) -> Vec<Violation> {
+    loop {
+        sleep(Duration::from_secs(1)).await;
+        let Some(long) = scenario.lost_for() else { continue };
+        let objects = cluster::objects::<S>(client).await;
+        let of_kind = |kind: &Kind| objects[kind.kind].as_object().into_iter().flatten();
+        let all = S::PRIMARY.iter().flat_map(of_kind);
+        // A suspended object says what was true when it was suspended.
+        let followed = all.filter(|(_, object)| object["spec"]["suspend"] != true);
+        let found: Vec<Violation> = followed
+            .flat_map(|(name, object)| {
+                let claims = properties::claims(object, S::CLAIMS).into_iter();
+                claims.map(move |claim| {
+                    let what = format!(
+                        "{name} still claims {claim}, {} seconds after everybody must have noticed that it is not so",
+                        long.as_secs()
+                    );
+                    Violation::new(Property::Claims, what)
+                })
+            })
+            .collect();
+        if !found.is_empty() {
+            return found;
+        }
+    }
+}
+
+/// Waits until nothing is written for a while.
+pub(crate) async fn come_to_rest(record: &Record, rest: Duration) -> Option<Violation> {
     let end = Instant::now() + CONVERGENCE_TIMEOUT;
     let begun = Instant::now();
     while Instant::now() < end {
-        if begun.elapsed() >= REST && record.writing().1 >= REST {
+        if begun.elapsed() >= rest && record.writing().1 >= rest {
             return None;
         }
         sleep(Duration::from_secs(30)).await;

@@ -10,8 +10,13 @@ use rand::rngs::StdRng;
 use serde_json::Value;
 use stanchion_kernel::Scope;
 use stanchion_kernel::driver::Operator;
+use stanchion_postgres::Dialer;
 
+use crate::network::sql::Hub;
 use crate::network::{Network, Witness};
+
+/// Nothing is written for so long: every retry has come round once.
+pub const REST: Duration = Duration::from_mins(8);
 
 /// The namespace in which everything happens.
 pub const NAMESPACE: &str = "simulated";
@@ -64,12 +69,20 @@ impl fmt::Display for Operation {
 
 /// Where a replica is.
 pub struct Seat {
-    /// The network that it is on.
-    pub network: Network,
+    /// The network that it is on. Without one, it is on the network of the machine.
+    pub network: Option<Network>,
     /// Its number.
     pub replica: usize,
     /// Sees what it does outside Kubernetes.
     pub witness: Witness,
+}
+
+impl Seat {
+    /// Opens its connections to PostgreSQL and S3.
+    pub fn dialer(&self, hub: &Hub) -> Dialer {
+        let network = self.network.as_ref();
+        network.map_or_else(Dialer::default, |network| network.dialer(self.replica, hub))
+    }
 }
 
 /// A controller, the objects that users make for it, and the world that it works on.
@@ -82,8 +95,12 @@ pub trait Scenario: Send + Sync + 'static {
     const REPLICATED: bool = true;
     /// How long simulated pods take to become ready; `None` where there are none.
     const PODS: Option<Duration> = None;
+    /// Without a write for so long, an undisturbed object has come to rest: every retry has come round once.
+    const FUZZ_REST: Duration = REST;
     /// Whether its controllers talk to PostgreSQL.
     const SQL: bool = false;
+    /// The conditions that are not true of an object while the world is lost.
+    const CLAIMS: &'static [&'static str] = &[];
     /// The kinds that are reconciled.
     const PRIMARY: &'static [Kind];
     /// The other kinds that belong to the end state.
@@ -105,6 +122,11 @@ pub trait Scenario: Send + Sync + 'static {
         async {}
     }
 
+    /// What is simulated outside the cluster is reached over the network of the machine from now on.
+    fn leave_simulation(&self) -> impl Future<Output = ()> {
+        async {}
+    }
+
     /// Adds the controllers to a replica's operator. What they do outside Kubernetes is shown to the witness.
     fn add(&self, operator: &mut Operator, scope: &Scope, seat: Seat);
 
@@ -115,6 +137,12 @@ pub trait Scenario: Send + Sync + 'static {
 
     /// Everything outside is well again.
     fn heal(&self) {}
+
+    /// For how long no object may claim [`Scenario::CLAIMS`] any more: the world was lost, and the time in which
+    /// everybody must have noticed it is over.
+    fn lost_for(&self) -> Option<Duration> {
+        None
+    }
 
     /// What is outside the cluster now.
     fn world(&self) -> Value;

@@ -163,7 +163,7 @@ pub(super) async fn contacts(cluster: &Cluster, objects: &[Value]) -> Vec<Contac
 async fn dial(pools: &Pools, address: &Address) -> Result<(), Obstacle> {
     let answered = match address {
         Address::Database(target) => postgres::probe(pools, target).await.map(drop),
-        Address::Bucket(store) => s3::probe(store, pools.networks()).await.map(drop),
+        Address::Bucket(store) => s3::probe(store, pools.http()).await.map(drop),
     };
     answered
         .map_err(|problem| Obstacle::Failed(printable(&format!("{}: {}", problem.reason, problem.message))))

@@ -1,11 +1,12 @@
 //! Checks PostgreSQL with a query, over the same path as the services.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::{
     Class as Reaction, ConnectionConfig, Error, Kind, LEFT_ALONE, Pools, Query, Security,
 };
+use tokio::time::Instant;
 
 use super::{PROBE_TIMEOUT, is_unknown};
 use crate::database::check_version;

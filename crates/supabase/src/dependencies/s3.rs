@@ -5,13 +5,14 @@
 mod refusal;
 mod transport;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http::Uri;
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
 use secrecy::{ExposeSecret as _, SecretString};
 use stanchion_kernel::Problem;
-use stanchion_postgres::AllowedNetworks;
+use stanchion_postgres::http::Connector;
+use tokio::time::Instant;
 
 use super::PROBE_TIMEOUT;
 
@@ -38,9 +39,9 @@ pub struct Store {
 }
 
 /// Sends the request and returns its latency.
-pub async fn probe(store: &Store, networks: &AllowedNetworks) -> Result<Duration, Problem> {
+pub async fn probe(store: &Store, connector: Connector) -> Result<Duration, Problem> {
     let uri = sign(store)?;
-    let client = transport::client(store.ca.as_deref(), &uri, networks)?;
+    let client = transport::client(store.ca.as_deref(), &uri, connector)?;
     let about = |what: &str| format!("bucket {:?} at {}: {what}", store.bucket, shown(&uri));
     let begun = Instant::now();
     match tokio::time::timeout(PROBE_TIMEOUT, transport::get(&client, &uri)).await {

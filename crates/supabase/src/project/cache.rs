@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use stanchion_kernel::watch::dependencies::Key;
+use tokio::time::Instant;
 
 use super::dependency_check::{CheckResult, Initialised};
 use super::pods::StalledRollout;
@@ -189,7 +190,9 @@ impl ProjectCache {
             }
             believed.then(|| key.clone())
         });
-        believers.collect()
+        let mut believers: Vec<Key> = believers.collect();
+        believers.sort_unstable();
+        believers
     }
 
     /// Remembers that the database is prepared.

@@ -1,12 +1,13 @@
 //! Checks the database and the bucket.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
-use stanchion_kernel::{Class, Problem};
+use stanchion_kernel::{Class, Problem, ambient};
 use stanchion_postgres::Security;
+use tokio::time::Instant;
 
 use super::cache::{Checked, LastCheck};
 use super::secrets::Read;
@@ -84,7 +85,7 @@ impl CheckResult {
     /// When it last answered, if it was checked then.
     fn last(&self, asked: Instant) -> Option<Timestamp> {
         match self {
-            Self::Reachable { .. } => Timestamp::now()
+            Self::Reachable { .. } => ambient::now()
                 .checked_sub(SignedDuration::try_from(asked.elapsed()).ok()?)
                 .ok(),
             Self::Failed { last, .. } => *last,
@@ -151,7 +152,7 @@ pub async fn check(setup: &Setup, before: LastCheck, (read, stored): (&Read, &St
     let s3_before = before.map(|known| (&known.s3, known.at));
     let (postgres, s3) = tokio::join!(
         dependencies::postgres::probe(&setup.pools, &read.target),
-        dependencies::s3::probe(&read.store, setup.pools.networks()),
+        dependencies::s3::probe(&read.store, setup.pools.http()),
     );
     let postgres = postgres.map(|(latency, security)| (latency, Some(security)));
     let mut postgres = CheckResult::of(postgres, postgres_before);

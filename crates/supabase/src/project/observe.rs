@@ -1,6 +1,6 @@
 //! Reads the Secrets, the database, the bucket and the children. Reads only.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -8,7 +8,8 @@ use kube::Resource;
 use stanchion_api::supabase::Phase;
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::problem::Cause;
-use stanchion_kernel::{Problem, Reader};
+use stanchion_kernel::{Problem, Reader, ambient};
+use tokio::time::Instant;
 
 use super::cache::{Checked, ProjectCache, Resolved};
 use super::children::{Children, HTTPRoute};
@@ -165,7 +166,7 @@ where
 
 /// Whether the grace period of the old keys has ended.
 fn is_over(previous_until: Option<Timestamp>) -> bool {
-    previous_until.is_some_and(|until| until <= Timestamp::now())
+    previous_until.is_some_and(|until| until <= ambient::now())
 }
 
 /// For the first reconcile by this process of a project that ran before: the names of its logins, and how long the check

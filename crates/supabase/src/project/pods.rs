@@ -3,7 +3,7 @@
 //! backoff.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt as _;
@@ -145,6 +145,8 @@ impl StalledRollout {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
+
+    use tokio::time::Instant;
 
     use super::*;
 

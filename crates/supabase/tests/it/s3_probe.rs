@@ -7,6 +7,7 @@ use std::time::Duration;
 use secrecy::ExposeSecret;
 use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::AllowedNetworks;
+use stanchion_postgres::http::Connector;
 use stanchion_supabase::dependencies::s3::{self, Store};
 use stanchion_testkit::certificates::Authority;
 use stanchion_testkit::proxy::{Cut, Framing, Proxy};
@@ -31,7 +32,7 @@ fn store(s3: &S3) -> Store {
 }
 
 async fn probe(store: &Store) -> Result<Duration, Problem> {
-    s3::probe(store, &AllowedNetworks::everything()).await
+    s3::probe(store, Connector::from_env(AllowedNetworks::everything())).await
 }
 
 async fn refused(store: &Store) -> Problem {
@@ -189,7 +190,9 @@ async fn an_operator_in_a_pod_asks_nobody_at_home() {
                 endpoint: format!("{scheme}://{host}:{port}"),
                 ..store(&s3)
             };
-            let problem = s3::probe(&store, &closed).await.unwrap_err();
+            let problem = s3::probe(&store, Connector::from_env(closed.clone()))
+                .await
+                .unwrap_err();
             assert_eq!(
                 (problem.class, problem.reason),
                 (Class::Human, "AddressNotAllowed"),
@@ -202,7 +205,7 @@ async fn an_operator_in_a_pod_asks_nobody_at_home() {
     let nobody = listener.accept().map(|_| ()).unwrap_err();
     assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
     let open = AllowedNetworks::in_pod(vec!["127.0.0.0/8".parse().unwrap()], api_server);
-    s3::probe(&store(&s3), &open).await.unwrap();
+    s3::probe(&store(&s3), Connector::from_env(open)).await.unwrap();
 }
 
 /// Held: an answer that never ends is given up after 64 KiB.

@@ -3,6 +3,7 @@
 //! [`Wire`] is the service at the bottom of a replica's client, in the place of a connection. Above it is the client as
 //! it is in production, with its deadlines, its retries and its fence.
 
+pub mod bucket;
 mod latency;
 mod record;
 mod request;

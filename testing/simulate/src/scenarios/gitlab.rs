@@ -20,7 +20,7 @@ use stanchion_sandbox::fake_operators::{DEFINITIONS, FakeOperators};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::{SECRET, apply, without_marks};
+use super::{CONFIG_MAP, SECRET, apply, without_marks};
 use crate::fuzz::Changeable;
 use crate::scenario::{CANARY, Kind, NAMESPACE, Operation, Scenario, Seat};
 
@@ -75,8 +75,10 @@ impl Scenario for Gitlab {
         let parse = |text: &&str| -> Vec<CustomResourceDefinition> {
             serde_saphyr::from_multiple(text).expect("definitions")
         };
-        let others = DEFINITIONS.iter().flat_map(parse);
-        stanchion_api::crds().into_iter().chain(others).collect()
+        let ours = super::definitions(|definition| definition.spec.group == "k8s.bnerd.com");
+        ours.into_iter()
+            .chain(DEFINITIONS.iter().flat_map(parse))
+            .collect()
     }
 
     fn operations(random: &mut StdRng) -> Vec<(Duration, Operation)> {
@@ -291,7 +293,15 @@ impl Changeable for Gitlab {
         (".suspend", "what is suspended stays as it was"),
     ];
 
-    fn base(name: &str) -> Value {
+    fn base(&self, name: &str) -> Value {
         instance(name, 0, &mut StdRng::seed_from_u64(0))
+    }
+
+    fn outlived_by(name: &str) -> Vec<(Kind, String)> {
+        vec![
+            (CONFIG_MAP, format!("{name}-gitlab-installed")),
+            (REDIS, format!("{name}-redis")),
+            (SECRET, format!("{name}-redis-auth")),
+        ]
     }
 }

@@ -1,17 +1,25 @@
 //! The stories that there are, each about one controller.
 
+mod database;
 mod gitlab;
+mod instance;
 mod kernel;
 mod policy;
 mod roles;
+mod supabase;
 mod user;
 
+use std::sync::LazyLock;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::Value;
 
 pub use gitlab::Gitlab;
+pub use instance::Instance;
 pub use kernel::Kernel;
 pub use policy::Policy;
+pub use supabase::Supabase;
 pub use user::User;
 
 use crate::scenario::Kind;
@@ -47,4 +55,17 @@ fn without_marks(value: &mut Value) {
         }
         _ => {}
     }
+}
+
+/// A condition of an object, or nothing.
+fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    let conditions = object["status"]["conditions"].as_array();
+    let found = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == kind));
+    found.unwrap_or(&Value::Null)
+}
+
+/// Our definitions of these kinds. Making all of them from the types takes longer than most of a run.
+fn definitions(of: impl Fn(&CustomResourceDefinition) -> bool) -> Vec<CustomResourceDefinition> {
+    static ALL: LazyLock<Vec<CustomResourceDefinition>> = LazyLock::new(stanchion_api::crds);
+    ALL.iter().filter(|definition| of(definition)).cloned().collect()
 }

@@ -1,7 +1,5 @@
 //! `PostgresPolicy`, on a real server: each policy has a database of its own, so that they do not conflict.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,15 +10,14 @@ use rand::seq::IndexedRandom as _;
 use serde_json::{Map, Value, json};
 use stanchion_kernel::Scope;
 use stanchion_kernel::driver::Operator;
-use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_policy::{PolicyController, Setup};
-use stanchion_postgres::{PoolSettings, Pools};
 
+use super::database::Database;
 use super::{CONFIG_MAP, SECRET, apply, roles};
-use crate::network::sql::{Health, Hub};
+use crate::fuzz::Changeable;
 use crate::scenario::{CANARY, Kind, Operation, Scenario, Seat};
-use crate::server::{OPERATOR, Server};
+use crate::server::OPERATOR;
 
 const POLICY: Kind = Kind {
     api_version: "pgroles.io/v1alpha1",
@@ -33,14 +30,11 @@ const PLAN: Kind = Kind {
     plural: "postgrespolicyplans",
 };
 
-const POLICIES: [&str; 2] = ["p0", "p1"];
+const POLICIES: [&str; 2] = ["policy0", "policy1"];
 
 /// The story of policies.
 pub struct Policy {
-    hub: Hub,
-    fingerprints: Arc<FingerprintKey>,
-    /// Nothing outside breaks any more.
-    healed: AtomicBool,
+    database: Database,
 }
 
 impl Scenario for Policy {
@@ -51,7 +45,7 @@ impl Scenario for Policy {
 
     fn definitions() -> Vec<CustomResourceDefinition> {
         let ours = |definition: &CustomResourceDefinition| definition.spec.group == "pgroles.io";
-        stanchion_api::crds().into_iter().filter(ours).collect()
+        super::definitions(ours)
     }
 
     fn operations(random: &mut StdRng) -> Vec<(Duration, Operation)> {
@@ -74,29 +68,19 @@ impl Scenario for Policy {
     }
 
     fn new() -> Self {
-        let server = Server::of_this_thread();
+        let database = Database::with(&POLICIES);
         for name in POLICIES {
-            server.query(
-                "postgres",
-                &format!("CREATE DATABASE {name} OWNER {}", OPERATOR.0),
-            );
-            server.query(
-                name,
-                "CREATE SCHEMA app; CREATE TABLE app.orders (n int); CREATE TABLE app.items (n int)",
-            );
+            let tables = "CREATE SCHEMA app; CREATE TABLE app.orders (n int); CREATE TABLE app.items (n int)";
+            database.server().query(name, tables);
         }
-        Self {
-            hub: Hub::new(server),
-            fingerprints: Arc::new(FingerprintKey::generate()),
-            healed: AtomicBool::new(false),
-        }
+        Self { database }
     }
 
     async fn prepare(&self, client: &Client) {
         let secrets = crate::user::api(client, &SECRET);
         for name in POLICIES {
-            let url = json!({ "DATABASE_URL": self.hub.server().url(name) });
-            let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "stringData": url });
+            let url = json!({ "DATABASE_URL": self.database.server().url(name) });
+            let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": format!("db-{name}") }, "stringData": url });
             apply(&secrets, &secret).await;
         }
         apply(&secrets, &password("first")).await;
@@ -104,61 +88,26 @@ impl Scenario for Policy {
 
     fn add(&self, operator: &mut Operator, scope: &Scope, seat: Seat) {
         let metrics = Metrics::new("simulated");
-        let settings = PoolSettings {
-            dialer: seat.network.dialer(seat.replica, &self.hub),
-            ..PoolSettings::default()
-        };
-        let pools = Pools::new(settings, Arc::new(metrics.postgres().clone()));
-        let setup = Setup::new(pools, Arc::clone(&self.fingerprints), &metrics);
+        let pools = self.database.pools(&seat, &metrics);
+        let setup = Setup::new(pools, self.database.fingerprints(), &metrics);
         operator.add(PolicyController::new(setup, scope.clone()), scope);
     }
 
     fn outside(&self, what: &Value) {
-        if let Some(health) = what["health"].as_str() {
-            // Users may be late: they act in order, and wait for what they have asked for.
-            if !self.healed.load(Ordering::Relaxed) {
-                self.hub.set(match health {
-                    "down" => Health::Down,
-                    "silent" => Health::Silent,
-                    _ => Health::Up,
-                });
-            }
-        }
-        if let (Some(database), Some(sql)) = (what["database"].as_str(), what["sql"].as_str()) {
-            // A role that is changed by hand may not be there yet.
-            let _ = self.hub.server().try_query(database, sql);
-        }
+        self.database.outside(what);
     }
 
     fn heal(&self) {
-        self.healed.store(true, Ordering::Relaxed);
-        self.hub.set(Health::Up);
+        self.database.heal();
     }
 
     fn world(&self) -> Value {
-        let server = self.hub.server();
-        let mut world = roles::snapshot(server);
-        let logins: Map<String, Value> = roles::logins(server)
-            .into_iter()
-            .map(|role| {
-                let known = server.logs_in(&role, &format!("{CANARY}-last"));
-                (role, json!(known))
-            })
-            .collect();
-        world["logins"] = logins.into();
-        world
+        self.database.world(&[format!("{CANARY}-last")])
     }
 
     /// Roles and schemas stay; what was granted to the roles goes.
     fn left(&self) -> Vec<String> {
-        let server = self.hub.server();
-        let granted = "SELECT 'schema ' || nspname FROM pg_namespace WHERE nspacl::text ~ 'p[01]_' \
-                       UNION ALL SELECT 'table ' || relname FROM pg_class WHERE relacl::text ~ 'p[01]_' \
-                       UNION ALL SELECT 'default privileges' FROM pg_default_acl WHERE defaclacl::text ~ 'p[01]_'";
-        let inside = POLICIES.iter().flat_map(|name| server.column(name, granted));
-        inside
-            .map(|what| format!("privileges on {what} are still there"))
-            .collect()
+        POLICIES.iter().flat_map(|name| self.granted(name)).collect()
     }
 
     fn comparable(end: &mut Value) {
@@ -215,7 +164,7 @@ fn policy(name: &str, random: &mut StdRng) -> Operation {
         grants.push(json!({ "role": reader, "privileges": ["SELECT"], "object": { "type": "table", "schema": "app", "name": "orders" } }));
     }
     let mut spec = json!({
-        "connection": { "secretRef": { "name": name } },
+        "connection": { "secretRef": { "name": format!("db-{name}") } },
         "deletionPolicy": "Revoke",
         "roles": [
             {
@@ -245,4 +194,90 @@ fn password(number: &str) -> Value {
         "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "password" },
         "stringData": { "password": format!("{CANARY}-{number}") },
     })
+}
+
+impl Policy {
+    /// Privileges in a policy's database that its roles still have.
+    fn granted(&self, name: &str) -> Vec<String> {
+        let granted = format!(
+            "SELECT 'schema ' || nspname FROM pg_namespace WHERE nspacl::text ~ '{name}_' \
+             UNION ALL SELECT 'table ' || relname FROM pg_class WHERE relacl::text ~ '{name}_' \
+             UNION ALL SELECT 'default privileges' FROM pg_default_acl WHERE defaclacl::text ~ '{name}_'"
+        );
+        let found = self.database.server().column(name, &granted).into_iter();
+        found
+            .map(|what| format!("privileges on {what} are still there"))
+            .collect()
+    }
+}
+
+impl Changeable for Policy {
+    const KIND: Kind = POLICY;
+    const NAMES: [&'static str; 2] = POLICIES;
+    const ONE_WAY: &'static [(&'static str, &'static str)] = &[
+        (".deletionPolicy", "it decides what is left"),
+        (".reconciliation_mode", "what a weaker mode does not revoke stays"),
+        (".mode", "what is only planned stays as it was"),
+        (".approval", "what nobody approves stays as it was"),
+        (".suspend", "what is suspended stays as it was"),
+        (".schemas", "a schema that was made is kept"),
+        (".retirements", "a role that was dropped is gone"),
+        (".connection", "what was made in another database is kept"),
+    ];
+
+    fn base(&self, name: &str) -> Value {
+        let (app, reader) = (format!("{name}_app"), format!("{name}_reader"));
+        let spec = json!({
+            "connection": { "secretRef": { "name": format!("db-{name}") } },
+            "deletionPolicy": "Revoke",
+            "roles": [
+                {
+                    "name": app, "login": true, "connection_limit": 3,
+                    "password": { "secretRef": { "name": "password" }, "secretKey": "password" },
+                },
+                { "name": reader, "login": false },
+            ],
+            "grants": [
+                { "role": app, "privileges": ["USAGE"], "object": { "type": "schema", "name": "app" } },
+                { "role": app, "privileges": ["SELECT", "INSERT"], "object": { "type": "table", "schema": "app", "name": "*" } },
+                { "role": reader, "privileges": ["SELECT"], "object": { "type": "table", "schema": "app", "name": "orders" } },
+            ],
+            "memberships": [{ "role": reader, "members": [{ "name": app }] }],
+            "default_privileges": [{
+                "owner": OPERATOR.0, "schema": "app",
+                "grant": [{ "role": reader, "privileges": ["SELECT"], "on_type": "table" }],
+            }],
+        });
+        json!({ "apiVersion": POLICY.api_version, "kind": POLICY.kind, "metadata": { "name": name }, "spec": spec })
+    }
+
+    fn leads_elsewhere(field: &str) -> bool {
+        // Roles are kept when they are no longer declared, and so is what they have.
+        let declared = [
+            ".roles",
+            ".roles (taken away)",
+            ".roles[].name",
+            ".roles[].external",
+        ];
+        let elsewhere = |(one_way, _): &(&str, &str)| field.starts_with(one_way);
+        Self::ONE_WAY.iter().any(elsewhere) || declared.contains(&field)
+    }
+
+    fn outside_of(&self, name: &str) -> Value {
+        roles::of_one(self.database.server(), name)
+    }
+
+    fn left_of(&self, name: &str) -> Vec<String> {
+        self.granted(name)
+    }
+
+    fn forget(&self, name: &str) {
+        let server = self.database.server();
+        let roles =
+            format!("SELECT quote_ident(rolname) FROM pg_roles WHERE starts_with(rolname, '{name}_')");
+        for role in server.column("postgres", &roles) {
+            let _ = server.try_query(name, &format!("DROP OWNED BY {role} CASCADE"));
+            let _ = server.try_query("postgres", &format!("DROP ROLE {role}"));
+        }
+    }
 }

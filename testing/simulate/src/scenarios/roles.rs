@@ -108,6 +108,9 @@ pub(super) fn of_one(server: &Server, role: &str) -> Value {
     {
         about(lines);
     }
+    if let Some(inside) = snapshot["inside"].as_object_mut() {
+        inside.retain(|_, lines| lines != &json!([]));
+    }
     snapshot
 }
 

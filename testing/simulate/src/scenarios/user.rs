@@ -1,7 +1,5 @@
 //! `PostgresUser` and `PostgresInstance`, on a real server.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -12,23 +10,22 @@ use rand::seq::IndexedRandom as _;
 use serde_json::{Map, Value, json};
 use stanchion_kernel::Scope;
 use stanchion_kernel::driver::Operator;
-use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::telemetry::Metrics;
-use stanchion_postgres::{ConnectionConfig, PoolSettings, Pools};
+use stanchion_postgres::ConnectionConfig;
 use stanchion_user::{DefaultInstance, InstanceController, Openings, Setup, UserController};
 
+use super::database::Database;
 use super::{SECRET, apply, roles};
 use crate::fuzz::Changeable;
-use crate::network::sql::{Health, Hub};
 use crate::scenario::{CANARY, Kind, NAMESPACE, Operation, Scenario, Seat};
-use crate::server::{OPERATOR, Server};
+use crate::server::OPERATOR;
 
 const USER: Kind = Kind {
     api_version: "db.example.com/v1alpha1",
     kind: "PostgresUser",
     plural: "postgresusers",
 };
-const INSTANCE: Kind = Kind {
+pub(super) const INSTANCE: Kind = Kind {
     api_version: "db.example.com/v1alpha1",
     kind: "PostgresInstance",
     plural: "postgresinstances",
@@ -43,10 +40,7 @@ const LOGINS: [&str; 2] = ["login", "access"];
 
 /// The story of users.
 pub struct User {
-    hub: Hub,
-    fingerprints: Arc<FingerprintKey>,
-    /// Nothing outside breaks any more.
-    healed: AtomicBool,
+    database: Database,
 }
 
 impl Scenario for User {
@@ -59,7 +53,7 @@ impl Scenario for User {
         let ours = |definition: &CustomResourceDefinition| {
             [USER.kind, INSTANCE.kind].contains(&definition.spec.names.kind.as_str())
         };
-        stanchion_api::crds().into_iter().filter(ours).collect()
+        super::definitions(ours)
     }
 
     fn operations(random: &mut StdRng) -> Vec<(Duration, Operation)> {
@@ -92,19 +86,10 @@ impl Scenario for User {
     }
 
     fn new() -> Self {
-        let server = Server::of_this_thread();
-        for database in DATABASES {
-            server.query(
-                "postgres",
-                &format!("CREATE DATABASE {database} OWNER {}", OPERATOR.0),
-            );
-        }
-        server.query("postgres", "CREATE ROLE team; CREATE ROLE readers");
-        Self {
-            hub: Hub::new(server),
-            fingerprints: Arc::new(FingerprintKey::generate()),
-            healed: AtomicBool::new(false),
-        }
+        let database = Database::with(&DATABASES);
+        let roles = "CREATE ROLE team; CREATE ROLE readers";
+        database.server().query("postgres", roles);
+        Self { database }
     }
 
     async fn prepare(&self, client: &Client) {
@@ -121,7 +106,7 @@ impl Scenario for User {
         let instance = json!({
             "apiVersion": INSTANCE.api_version, "kind": INSTANCE.kind, "metadata": { "name": "main" },
             "spec": {
-                "host": "127.0.0.1", "port": self.hub.server().port(), "adminSecretRef": { "name": "admin" },
+                "host": "127.0.0.1", "port": self.database.server().port(), "adminSecretRef": { "name": "admin" },
                 "tls": { "mode": "disable" }, "allowedNamespaces": { "names": [NAMESPACE] },
             },
         });
@@ -130,11 +115,7 @@ impl Scenario for User {
 
     fn add(&self, operator: &mut Operator, scope: &Scope, seat: Seat) {
         let metrics = Metrics::new("simulated");
-        let settings = PoolSettings {
-            dialer: seat.network.dialer(seat.replica, &self.hub),
-            ..PoolSettings::default()
-        };
-        let admin = self.hub.server().url("postgres");
+        let admin = self.database.server().url("postgres");
         let setup = Setup {
             default_instance: DefaultInstance::new(Some(
                 ConnectionConfig::parse(&admin.into()).expect("a target"),
@@ -143,51 +124,27 @@ impl Scenario for User {
                 roles: vec!["team".into(), "readers".into()],
                 ..Openings::default()
             },
-            pools: Pools::new(settings, Arc::new(metrics.postgres().clone())),
-            fingerprints: Arc::clone(&self.fingerprints),
+            pools: self.database.pools(&seat, &metrics),
+            fingerprints: self.database.fingerprints(),
         };
         operator.add(UserController::new(setup.clone()), scope);
         operator.add(InstanceController::new(setup), scope);
     }
 
     fn outside(&self, what: &Value) {
-        if let Some(health) = what["health"].as_str() {
-            // Users may be late: they act in order, and wait for what they have asked for.
-            if !self.healed.load(Ordering::Relaxed) {
-                self.hub.set(match health {
-                    "down" => Health::Down,
-                    "silent" => Health::Silent,
-                    _ => Health::Up,
-                });
-            }
-        }
-        if let Some(sql) = what["sql"].as_str() {
-            // Whoever changes a role by hand finds it, or does not.
-            let _ = self.hub.server().try_query("postgres", sql);
-        }
+        self.database.outside(what);
     }
 
     fn heal(&self) {
-        self.healed.store(true, Ordering::Relaxed);
-        self.hub.set(Health::Up);
+        self.database.heal();
     }
 
     fn world(&self) -> Value {
-        let server = self.hub.server();
-        let mut world = roles::snapshot(server);
-        let logins: Map<String, Value> = roles::logins(server)
-            .into_iter()
-            .map(|role| {
-                let known = SECRETS.map(|name| server.logs_in(&role, &password(name, "last")));
-                (role, json!(known))
-            })
-            .collect();
-        world["logins"] = logins.into();
-        world
+        self.database.world(&SECRETS.map(|name| password(name, "last")))
     }
 
     fn left(&self) -> Vec<String> {
-        let server = self.hub.server();
+        let server = self.database.server();
         let kept = |name: &String| {
             !["team", "readers"].contains(&name.as_str()) && !DATABASES.contains(&name.as_str())
         };
@@ -319,7 +276,7 @@ impl Changeable for User {
         (".existingRolePolicy", "the role exists"),
     ];
 
-    fn base(name: &str) -> Value {
+    fn base(&self, name: &str) -> Value {
         json!({
             "apiVersion": USER.api_version, "kind": USER.kind, "metadata": { "name": name },
             "spec": {
@@ -342,6 +299,19 @@ impl Changeable for User {
     }
 
     fn outside_of(&self, name: &str) -> Value {
-        roles::of_one(self.hub.server(), name)
+        roles::of_one(self.database.server(), name)
+    }
+
+    fn forget(&self, name: &str) {
+        let server = self.database.server();
+        let made =
+            format!("SELECT quote_ident(datname) FROM pg_database WHERE datdba::regrole::text = '{name}'");
+        for database in server.column("postgres", &made) {
+            let _ = server.try_query("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
+        }
+        for database in DATABASES.iter().chain(&["postgres"]) {
+            let _ = server.try_query(database, &format!("DROP OWNED BY {name} CASCADE"));
+        }
+        let _ = server.try_query("postgres", &format!("DROP ROLE {name}"));
     }
 }

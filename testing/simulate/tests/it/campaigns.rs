@@ -2,7 +2,7 @@
 
 use stanchion_simulate::campaign::{Campaign, quiet_panics};
 use stanchion_simulate::scenario::Scenario;
-use stanchion_simulate::scenarios::{Gitlab, Kernel, Policy, User};
+use stanchion_simulate::scenarios::{Gitlab, Instance, Kernel, Policy, Supabase, User};
 
 fn holds<S: Scenario>(seeds: u64) {
     quiet_panics();
@@ -38,4 +38,14 @@ fn users_hold() {
 #[test]
 fn policies_hold() {
     holds::<Policy>(10);
+}
+
+#[test]
+fn instances_hold() {
+    holds::<Instance>(10);
+}
+
+#[test]
+fn projects_hold() {
+    holds::<Supabase>(10);
 }

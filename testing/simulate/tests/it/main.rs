@@ -7,5 +7,6 @@
 )]
 
 mod campaigns;
+mod changes;
 mod repeats;
 mod schemas;

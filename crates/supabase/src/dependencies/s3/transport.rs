@@ -18,7 +18,7 @@ use rustls::{ClientConfig, RootCertStore};
 use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::error::plain_to;
 use stanchion_postgres::http::{Connector, ProxyError};
-use stanchion_postgres::network::{AllowedNetworks, ConnectError};
+use stanchion_postgres::network::ConnectError;
 
 use crate::dependencies::is_unknown;
 
@@ -42,11 +42,7 @@ static OF_THE_MACHINE: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
 });
 
 /// A client that trusts the given authorities, in PEM, or else those of the machine.
-pub(super) fn client(
-    ca: Option<&str>,
-    uri: &Uri,
-    networks: &AllowedNetworks,
-) -> Result<HttpsClient, Problem> {
+pub(super) fn client(ca: Option<&str>, uri: &Uri, connector: Connector) -> Result<HttpsClient, Problem> {
     let roots = match ca {
         Some(pem) => Arc::new(given(pem).ok_or_else(bad_ca)?),
         None if uri.scheme() == Some(&Scheme::HTTPS) => OF_THE_MACHINE.clone(),
@@ -57,7 +53,6 @@ pub(super) fn client(
         .map_err(|error| Problem::human("TlsFailed", format!("TLS cannot be set up: {error}")))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let connector = Connector::from_env(networks.clone());
     let secured = HttpsConnectorBuilder::new()
         .with_tls_config(config)
         .https_or_http()

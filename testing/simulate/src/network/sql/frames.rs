@@ -9,6 +9,8 @@ const WRITES: [&str; 12] = [
 const READS: [&str; 10] = [
     "SELECT", "BEGIN", "START", "COMMIT", "ROLLBACK", "SET", "RESET", "LOCK", "WITH", "DECLARE",
 ];
+/// The code of a request for TLS, where others have a version. Its answer is one byte.
+const TLS: [u8; 4] = [0x04, 0xd2, 0x16, 0x2f];
 /// The code of a request to cancel a statement, where others have a version.
 const CANCEL: [u8; 4] = [0x04, 0xd2, 0x16, 0x2e];
 
@@ -25,6 +27,12 @@ pub(super) struct Request {
 
 /// What a client has sent so far, if the server has to answer it.
 pub(super) fn request(sent: &[u8], logged_in: bool) -> Option<Request> {
+    if !logged_in && sent.get(4..) == Some(&TLS) {
+        return Some(Request {
+            shape: "tls".to_owned(),
+            ..Request::default()
+        });
+    }
     if !logged_in && sent.first() != Some(&b'p') {
         let length = number(sent.get(..4)?)?;
         let parameters = sent.get(8..length)?;
@@ -178,6 +186,12 @@ mod tests {
         let first = [&length.to_be_bytes()[..], parameters].concat();
         assert_eq!(request(&first, false).unwrap().shape, "login to app");
         assert_eq!(request(&first[..9], false), None);
+    }
+
+    #[test]
+    fn one_byte_answers_a_request_for_tls() {
+        let seen = request(&[0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f], false).unwrap();
+        assert_eq!((seen.shape.as_str(), seen.answers), ("tls", 0));
     }
 
     #[test]

@@ -22,12 +22,15 @@ pub(super) struct Line {
     sent: Vec<u8>,
     received: Vec<u8>,
     carrying: Option<BoxFuture<'static, Carried>>,
+    /// Ends when the server breaks its connections.
+    broken: BoxFuture<'static, ()>,
     reader: Option<Waker>,
 }
 
 impl Line {
     pub(super) fn new(sql: Sql, link: Link) -> Self {
         Self {
+            broken: Box::pin(sql.hub.clone().down()),
             sql,
             link: Some(link),
             sent: Vec::new(),
@@ -65,6 +68,9 @@ impl AsyncRead for Line {
                 let sent = std::mem::take(&mut this.sent);
                 this.carrying = Some(Box::pin(carry(this.sql.clone(), link, sent, request)));
             } else {
+                if this.broken.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+                }
                 this.link = Some(link);
                 this.reader = Some(cx.waker().clone());
                 return Poll::Pending;
@@ -120,7 +126,7 @@ async fn carry(sql: Sql, mut link: Link, sent: Vec<u8>, request: Request) -> Car
         sleep(more).await;
     }
     network.reached(replica).await;
-    match (effect, hub.health()) {
+    match (effect, hub.health().0) {
         (_, Health::Down) | (Some(Effect::Break(Moment::Before) | Effect::Answer(_, Moment::Before)), _) => {
             note(" is cut");
             return (None, Err(io::ErrorKind::ConnectionReset.into()));

@@ -5,7 +5,7 @@
 //! go on, for that session belongs to this process, too.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -32,8 +32,8 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn open(server: Arc<Server>, address: SocketAddr) -> io::Result<Self> {
-        let socket = TcpStream::connect(address)?;
+    pub(super) fn open(server: Arc<Server>) -> io::Result<Self> {
+        let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, server.port()))?;
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(LOOK))?;
         Ok(Self {

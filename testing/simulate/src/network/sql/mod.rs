@@ -7,17 +7,24 @@ mod link;
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use stanchion_postgres::{Dial, Dialer, Wire};
-use tokio::time::sleep;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
 
 use self::line::Line;
 use self::link::Link;
 use super::Network;
+use super::bucket::{self, Bucket};
 use crate::server::Server;
+
+/// The port on which every server of a run is reached, besides its own.
+pub const PORT: u16 = 5432;
 
 /// How the server is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +42,15 @@ pub enum Health {
 #[derive(Clone)]
 pub struct Hub {
     server: Arc<Server>,
-    health: Arc<Mutex<Health>>,
+    bucket: Bucket,
+    reached: Arc<Reached>,
+}
+
+struct Reached {
+    /// How, and since when.
+    health: Mutex<(Health, Instant)>,
+    /// Wakes in the order of waiting.
+    news: Notify,
 }
 
 impl Hub {
@@ -43,7 +58,11 @@ impl Hub {
     pub fn new(server: Arc<Server>) -> Self {
         Self {
             server,
-            health: Arc::default(),
+            bucket: Bucket::default(),
+            reached: Arc::new(Reached {
+                health: Mutex::new((Health::Up, Instant::now())),
+                news: Notify::new(),
+            }),
         }
     }
 
@@ -52,13 +71,38 @@ impl Hub {
         &self.server
     }
 
-    /// From now on, it is reached like this.
-    pub fn set(&self, health: Health) {
-        *self.health.lock() = health;
+    /// The bucket beside it.
+    pub fn bucket(&self) -> &Bucket {
+        &self.bucket
     }
 
-    fn health(&self) -> Health {
-        *self.health.lock()
+    /// From now on, it is reached like this.
+    pub fn set(&self, health: Health) {
+        {
+            let mut known = self.reached.health.lock();
+            if known.0 != health {
+                *known = (health, Instant::now());
+            }
+        }
+        self.reached.news.notify_waiters();
+    }
+
+    /// How it is reached, and for how long it has been so.
+    pub fn health(&self) -> (Health, Duration) {
+        let (health, since) = *self.reached.health.lock();
+        (health, since.elapsed())
+    }
+
+    /// Returns when it refuses connections.
+    async fn down(self) {
+        loop {
+            let mut news = pin!(self.reached.news.notified());
+            news.as_mut().enable();
+            if self.health().0 == Health::Down {
+                return;
+            }
+            news.await;
+        }
     }
 }
 
@@ -92,13 +136,17 @@ impl Dial for Sql {
             } = &sql;
             network.reached(*replica).await;
             sleep(network.0.latency.next(&format!("{replica} dial"))).await;
-            if hub.health() == Health::Silent {
+            if address.port() == bucket::PORT {
+                return hub.bucket.open(network, *replica);
+            }
+            if hub.health().0 == Health::Silent {
                 std::future::pending::<()>().await;
             }
-            if hub.health() == Health::Down || address.port() != hub.server.port() {
+            let is_there = [PORT, hub.server.port()].contains(&address.port());
+            if hub.health().0 == Health::Down || !is_there {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
-            let link = Link::open(Arc::clone(&hub.server), address)?;
+            let link = Link::open(Arc::clone(&hub.server))?;
             Ok(Box::new(Line::new(sql.clone(), link)) as Box<dyn Wire>)
         })
     }
