@@ -8,6 +8,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt as _;
 use stanchion_kernel::children::Rollout;
+use tokio::time::Instant;
 
 /// Reasons that waiting does not resolve.
 const FATAL: &[&str] = &[
@@ -145,8 +146,6 @@ impl StalledRollout {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-
-    use tokio::time::Instant;
 
     use super::*;
 
