@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use jiff::{SignedDuration, Timestamp};
 use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{CryptoRng, Rng as _, SeedableRng as _};
 use tokio::time::Instant;
 
 thread_local! {
@@ -41,6 +41,14 @@ pub fn fraction() -> f64 {
 /// 64 random bits, for names that must differ. Not for secrets.
 pub fn bits() -> u64 {
     scripted(|script| script.random.random()).unwrap_or_else(rand::random)
+}
+
+/// A source of random numbers that is fit for secrets.
+pub fn random() -> Box<dyn CryptoRng> {
+    match scripted(|script| StdRng::seed_from_u64(script.random.random())) {
+        Some(scripted) => Box::new(scripted),
+        None => Box::new(rand::rng()),
+    }
 }
 
 /// Runs work that would hold up other tasks on a thread for such work. A simulation has only one thread. `None` if the

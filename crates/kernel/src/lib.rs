@@ -1,8 +1,8 @@
 //! The kernel: everything that controllers share.
 //!
-//! A controller's crate implements [`Reconciler`], five steps of which three are pure; the [`driver`] runs them. The
-//! kernel decides about requeues, retries, finalizers, status writes, events, metrics and deadlines, so that no
-//! controller contains any of it.
+//! A controller's crate implements [`Reconciler`] and [`Cleanup`], five steps each of which three are pure; the
+//! [`driver`] runs them. The kernel decides about suspension, requeues, retries, finalizers, status writes, events,
+//! metrics and deadlines, so that no controller contains any of it.
 
 pub mod admission;
 pub mod ambient;
@@ -30,5 +30,7 @@ pub mod watch;
 
 pub use context::{Reader, Writer};
 pub use problem::{Class, Problem};
-pub use reconciler::{Outcome, Reconciler, Report};
+pub use reconciler::{
+    Cleanup, CleanupOutcome, Done, Inactive, Inputs, NoCleanup, Outcome, Reconciler, Report,
+};
 pub use scope::Scope;

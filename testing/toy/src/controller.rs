@@ -1,4 +1,4 @@
-//! The five steps of the toy controller.
+//! The two paths of the toy controller.
 
 use std::time::Duration;
 
@@ -12,7 +12,9 @@ use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::{Severity, TransitionEvent};
 use stanchion_kernel::rbac::{self, Rule};
 use stanchion_kernel::watch::Watch;
-use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_kernel::{
+    Cleanup, CleanupOutcome, Done, Inactive, Inputs, Outcome, Problem, Reader, Reconciler, Report, Writer,
+};
 
 use crate::{Boom, Thing, Widget, WidgetSpec, WidgetStatus, World};
 
@@ -28,10 +30,10 @@ pub struct WidgetController {
     pub world: World,
 }
 
-/// A widget, or its removal.
+/// A valid widget.
 pub struct Target {
     name: String,
-    spec: Option<WidgetSpec>,
+    spec: WidgetSpec,
     /// Whether the pass was given an object with managedFields.
     managed_fields: bool,
 }
@@ -48,23 +50,8 @@ pub struct Observed {
 pub struct Plan {
     /// The desired thing, if it differs from the current one.
     thing: Option<Thing>,
-    changes: bool,
     child: Option<Intent>,
     boom: bool,
-}
-
-impl Target {
-    fn of(object: &Widget, spec: Option<WidgetSpec>) -> Self {
-        Self {
-            name: object.name_any(),
-            spec,
-            managed_fields: !object.managed_fields().is_empty(),
-        }
-    }
-
-    fn boom(&self) -> Option<Boom> {
-        self.spec.as_ref()?.boom
-    }
 }
 
 impl Reconciler for WidgetController {
@@ -73,9 +60,9 @@ impl Reconciler for WidgetController {
     type Observed = Observed;
     type Plan = Plan;
     type Applied = ();
+    type Cleanup = WidgetCleanup;
 
     const NAME: &'static str = "toy";
-    const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const ANNOTATIONS: &'static [&'static str] = &[POKE];
     const CONDITIONS: &'static [&'static str] = &[CONDITION];
     const TRANSITION_EVENTS: &'static [TransitionEvent] = &[
@@ -109,71 +96,65 @@ impl Reconciler for WidgetController {
         ]
     }
 
+    fn is_suspended(object: &Widget) -> bool {
+        object.spec.suspend
+    }
+
     fn validate(object: &Widget) -> Result<Target, Problem> {
         assert_ne!(object.spec.boom, Some(Boom::Validate), "boom in validate");
         if object.spec.size == 0 {
             return Err(Problem::permanent("InvalidSize", "size must be at least 1"));
         }
-        Ok(Target::of(object, Some(object.spec.clone())))
-    }
-
-    fn cleanup_target(object: &Widget) -> Target {
-        Target::of(object, None)
+        Ok(Target {
+            name: object.name_any(),
+            spec: object.spec.clone(),
+            managed_fields: !object.managed_fields().is_empty(),
+        })
     }
 
     async fn observe(&self, read: &Reader, target: &Target) -> Result<Observed, Problem> {
-        let _inside = self.world.enter(&target.name);
+        let Target { name, spec, .. } = target;
+        let _inside = self.world.enter(name);
         if target.managed_fields {
             self.world.saw_managed_fields();
         }
-        assert_ne!(target.boom(), Some(Boom::Observe), "boom in observe");
-        self.world.check(&target.name)?;
-        if target.spec.is_none() {
-            self.world.check_removal(&target.name)?;
-        }
-        let child = read.get(&target.name).await?;
-        let password = match target.spec.as_ref().and_then(|spec| spec.secret_ref.as_ref()) {
+        assert_ne!(spec.boom, Some(Boom::Observe), "boom in observe");
+        self.world.check(name)?;
+        let child = read.get(name).await?;
+        let password = match &spec.secret_ref {
             Some(name) => Some(password(read, name).await?),
             None => None,
         };
-        self.world.pause(&target.name).await;
+        self.world.pause(name).await;
         Ok(Observed {
             parent: read.parent().clone(),
             password,
             child,
-            thing: self.world.thing(&target.name),
+            thing: self.world.thing(name),
         })
     }
 
-    fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
-        assert_ne!(target.boom(), Some(Boom::Plan), "boom in plan");
-        let wanted = target.spec.as_ref().map(|spec| Thing {
+    fn plan(target: &Target, observed: &Observed, _: &mut Inputs<'_>) -> Result<Plan, Problem> {
+        let Target { name, spec, .. } = target;
+        assert_ne!(spec.boom, Some(Boom::Plan), "boom in plan");
+        let wanted = Thing {
             size: spec.size,
             password: observed.password.clone(),
-        });
-        let mut plan = Plan {
-            boom: target.boom() == Some(Boom::Apply),
-            changes: wanted != observed.thing,
-            thing: wanted,
-            child: None,
         };
-        if let Some(spec) = &target.spec {
-            let child = json!({
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": { "name": target.name },
-                "data": { "size": spec.size.to_string() },
-                "immutable": spec.frozen.then_some(true),
-            });
-            let intent = Intent::new(&child, &observed.parent)?;
-            plan.child = decide(
-                intent,
-                observed.child.as_ref(),
-                &observed.parent,
-                Takeover::Refuse,
-            )?;
-        }
-        Ok(plan)
+        let child = json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": { "name": name },
+            "data": { "size": spec.size.to_string() },
+            "immutable": spec.frozen.then_some(true),
+        });
+        let parent = &observed.parent;
+        let intent = Intent::new(&child, parent)?;
+        Ok(Plan {
+            thing: Some(wanted).filter(|wanted| observed.thing.as_ref() != Some(wanted)),
+            child: decide(intent, observed.child.as_ref(), parent, Takeover::Refuse)?,
+            boom: spec.boom == Some(Boom::Apply),
+        })
     }
 
     async fn apply(
@@ -183,8 +164,8 @@ impl Reconciler for WidgetController {
         _: &Observed,
         plan: Plan,
         (): &mut (),
-    ) -> Result<(), Problem> {
-        if plan.changes {
+    ) -> Result<Done, Problem> {
+        if plan.thing.is_some() {
             write.may_write()?;
             self.world.put(&target.name, plan.thing);
         }
@@ -192,26 +173,137 @@ impl Reconciler for WidgetController {
         if let Some(intent) = plan.child {
             write.apply::<ConfigMap>(&intent).await?;
         }
-        Ok(())
+        Ok(self
+            .world
+            .blocker(&target.name)
+            .map_or(Done::Complete, Done::Blocked))
+    }
+
+    async fn inactive(
+        &self,
+        _: &Reader,
+        _: &Writer,
+        object: &Widget,
+        why: Inactive<'_>,
+    ) -> Result<(), Problem> {
+        self.world.inactive(&object.name_any(), why)
     }
 
     fn report(object: &Widget, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<WidgetStatus> {
         assert_ne!(object.spec.boom, Some(Boom::Report), "boom in report");
-        let mut status = object.status.clone().unwrap_or_default();
-        status.legacy = None;
-        let mut conditions = Conditions::new(&status.conditions, object.metadata.generation, now);
-        if let Some(problem) = outcome.problem {
-            conditions.set(CONDITION, Truth::False, problem.reason, &problem.message);
-        } else {
-            status.size = Some(object.spec.size);
-            conditions.set(CONDITION, Truth::True, "Ready", "the thing is there");
-        }
-        status.conditions = conditions.finish();
         Report {
             requeue_after: object.spec.interval.map(Duration::from_secs),
+            ..Report::new(status_of(object, outcome.problem, now))
+        }
+    }
+
+    fn report_suspended(object: &Widget, now: Timestamp) -> Report<WidgetStatus> {
+        let mut status = object.status.clone().unwrap_or_default();
+        let mut conditions = Conditions::new(&status.conditions, object.metadata.generation, now);
+        conditions.set(CONDITION, Truth::False, "Suspended", "nothing is touched");
+        status.conditions = conditions.finish();
+        Report {
+            idle_reason: "Suspended",
             ..Report::new(status)
         }
     }
+}
+
+/// Removes the thing of a deleted widget; its child is garbage-collected.
+pub struct WidgetCleanup;
+
+/// A widget that is being deleted.
+pub struct CleanupTarget {
+    name: String,
+    managed_fields: bool,
+}
+
+/// The thing in the world, if it is still there.
+pub struct CleanupState {
+    thing: Option<Thing>,
+}
+
+/// Whether to remove the thing.
+pub struct CleanupPlan {
+    remove: bool,
+}
+
+impl Cleanup for WidgetCleanup {
+    type Controller = WidgetController;
+    type Target = CleanupTarget;
+    type Observed = CleanupState;
+    type Plan = CleanupPlan;
+    type Applied = ();
+
+    const FINALIZER: Option<&'static str> = Some(FINALIZER);
+
+    fn target(object: &Widget) -> CleanupTarget {
+        CleanupTarget {
+            name: object.name_any(),
+            managed_fields: !object.managed_fields().is_empty(),
+        }
+    }
+
+    async fn observe(
+        controller: &WidgetController,
+        read: &Reader,
+        target: &CleanupTarget,
+    ) -> Result<CleanupState, Problem> {
+        let (world, name) = (&controller.world, &target.name);
+        let _inside = world.enter(name);
+        if target.managed_fields {
+            world.saw_managed_fields();
+        }
+        world.check(name)?;
+        world.check_removal(name)?;
+        // The child wakes its widget until the end.
+        read.get::<ConfigMap>(name).await?;
+        world.pause(name).await;
+        Ok(CleanupState {
+            thing: world.thing(name),
+        })
+    }
+
+    fn plan(_: &CleanupTarget, observed: &CleanupState, _: &mut Inputs<'_>) -> Result<CleanupPlan, Problem> {
+        Ok(CleanupPlan {
+            remove: observed.thing.is_some(),
+        })
+    }
+
+    async fn apply(
+        controller: &WidgetController,
+        write: &Writer,
+        target: &CleanupTarget,
+        _: &CleanupState,
+        plan: CleanupPlan,
+        (): &mut (),
+    ) -> Result<Done, Problem> {
+        if plan.remove {
+            write.may_write()?;
+            controller.world.put(&target.name, None);
+        }
+        Ok(Done::Complete)
+    }
+
+    fn report(object: &Widget, outcome: &CleanupOutcome<'_, Self>, now: Timestamp) -> Report<WidgetStatus> {
+        assert_ne!(object.spec.boom, Some(Boom::Report), "boom in report");
+        Report::new(status_of(object, outcome.problem, now))
+    }
+}
+
+/// The status after a pass with this problem, or without one.
+fn status_of(object: &Widget, problem: Option<&Problem>, now: Timestamp) -> WidgetStatus {
+    let mut status = object.status.clone().unwrap_or_default();
+    status.legacy = None;
+    let mut conditions = Conditions::new(&status.conditions, object.metadata.generation, now);
+    if let Some(problem) = problem {
+        conditions.set(CONDITION, Truth::False, problem.reason, &problem.message);
+    } else {
+        status.size = Some(object.spec.size);
+        conditions.set(CONDITION, Truth::True, "Ready", "the thing is there");
+    }
+    status.conditions = conditions.finish();
+    status
 }
 
 async fn password(read: &Reader, name: &str) -> Result<String, Problem> {

@@ -21,6 +21,6 @@ mod controller;
 mod widget;
 mod world;
 
-pub use controller::{FINALIZER, POKE, WidgetController};
+pub use controller::{FINALIZER, POKE, WidgetCleanup, WidgetController};
 pub use widget::{Boom, Widget, WidgetSpec, WidgetStatus, crd};
 pub use world::{Thing, World};

@@ -30,6 +30,9 @@ pub struct WidgetSpec {
     /// Makes the child immutable.
     #[serde(default)]
     pub frozen: bool,
+    /// Nothing is touched while this is set.
+    #[serde(default)]
+    pub suspend: bool,
     /// Requeue interval in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<u64>,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use stanchion_kernel::Inactive;
 use stanchion_kernel::problem::{Class, Problem};
 use tokio::sync::watch;
 
@@ -38,6 +39,9 @@ struct State {
     changes: usize,
     outages: HashMap<String, Class>,
     stuck: HashSet<String>,
+    blocked: HashMap<String, Class>,
+    withdrawn: HashSet<String>,
+    inactive: Vec<(String, &'static str)>,
     passes: HashMap<String, usize>,
     running: HashMap<String, usize>,
     most_running: usize,
@@ -108,6 +112,47 @@ impl World {
                 "Stuck",
                 format!("the world does not let go of {name}"),
             ));
+        }
+        Ok(())
+    }
+
+    /// From now on this widget is blocked after its changes are made, by a problem of this class; `None` ends it.
+    pub fn blocks(&self, name: &str, class: Option<Class>) {
+        let blocked = &mut self.state().blocked;
+        match class {
+            Some(class) => blocked.insert(name.into(), class),
+            None => blocked.remove(name),
+        };
+    }
+
+    pub(crate) fn blocker(&self, name: &str) -> Option<Problem> {
+        let class = *self.state().blocked.get(name)?;
+        Some(Problem::new(
+            class,
+            "Blocked",
+            format!("{name} waits for the world"),
+        ))
+    }
+
+    /// From now on an inactive widget of this name has a problem.
+    pub fn withdraw(&self, name: &str) {
+        self.state().withdrawn.insert(name.into());
+    }
+
+    /// The widgets for which the controller was called instead of its steps, and why.
+    pub fn inactive_passes(&self) -> Vec<(String, &'static str)> {
+        self.state().inactive.clone()
+    }
+
+    pub(crate) fn inactive(&self, name: &str, why: Inactive<'_>) -> Result<(), Problem> {
+        let mut state = self.state();
+        let why = match why {
+            Inactive::Suspended => "Suspended",
+            Inactive::Invalid(problem) => problem.reason,
+        };
+        state.inactive.push((name.into(), why));
+        if state.withdrawn.contains(name) {
+            return Err(Problem::human("Withdrawn", format!("the world withdrew {name}")));
         }
         Ok(())
     }

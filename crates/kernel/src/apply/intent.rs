@@ -2,6 +2,7 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
+use kube::core::{ApiResource, GroupVersionKind};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -16,6 +17,7 @@ pub const INTENT: &str = "stanchion.dev/intent";
 /// The intended state of a child, including owner, label and hash.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intent {
+    resource: ApiResource,
     body: Value,
     guard: Guard,
 }
@@ -36,6 +38,7 @@ impl Intent {
             Problem::permanent("Unserializable", "a child could not be written down").caused_by(error)
         };
         let mut body = serde_json::to_value(child).map_err(unreadable)?;
+        let resource = resource_of(&body)?;
         plain_data(&mut body);
         // Only of the child: the fields that are added below always exist, so a comparison notices their absence
         // without a hash.
@@ -51,6 +54,7 @@ impl Intent {
         metadata["ownerReferences"] = Value::Array(vec![owner]);
         metadata["namespace"] = Value::String(parent.key.namespace.clone());
         Ok(Self {
+            resource,
             body,
             guard: Guard::Absent,
         })
@@ -65,6 +69,15 @@ impl Intent {
         Ok(intent)
     }
 
+    /// This intent, for a kind whose plural does not follow from its name, or that the cluster serves in another way.
+    #[must_use]
+    pub fn served_as(self, resource: &ApiResource) -> Self {
+        Self {
+            resource: resource.clone(),
+            ..self
+        }
+    }
+
     /// This intent, to be written over the object with this uid.
     #[must_use]
     pub fn over(self, uid: &str) -> Self {
@@ -74,9 +87,14 @@ impl Intent {
         }
     }
 
+    /// How the API server serves the child.
+    pub fn resource(&self) -> &ApiResource {
+        &self.resource
+    }
+
     /// The child's kind.
     pub fn kind(&self) -> &str {
-        self.body.get("kind").and_then(Value::as_str).unwrap_or_default()
+        &self.resource.kind
     }
 
     /// The child's name.
@@ -113,6 +131,19 @@ impl Intent {
     pub(crate) fn replaces(&self) -> bool {
         matches!(self.guard, Guard::Uid(_))
     }
+}
+
+/// The kind of an object, with the usual plural.
+fn resource_of(body: &Value) -> Result<ApiResource, Problem> {
+    let field = |name: &str| body.get(name).and_then(Value::as_str);
+    let (Some(api_version), Some(kind)) = (field("apiVersion"), field("kind")) else {
+        let message = "a child could not be written down: it has no apiVersion or no kind";
+        return Err(Problem::permanent("Unserializable", message));
+    };
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    Ok(ApiResource::from_gvk(&GroupVersionKind::gvk(
+        group, version, kind,
+    )))
 }
 
 /// The hash on an object.

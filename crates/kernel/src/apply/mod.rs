@@ -4,6 +4,7 @@
 //! intent has not changed since the last write (its hash is an annotation, so it survives a restart) and no one has
 //! changed the fields that we wrote. Values of Secrets are compared, and never hashed into an annotation.
 
+mod change;
 mod compare;
 mod hash;
 mod intent;
@@ -14,6 +15,7 @@ use std::time::Duration;
 use kube::core::ObjectMeta;
 use serde::Serialize;
 
+pub use self::change::{ObjectChange, Observed, Written};
 use self::compare::contains;
 pub(crate) use self::compare::quantity;
 pub(crate) use self::intent::annotated;

@@ -4,12 +4,12 @@ use std::any::{Any, TypeId};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use kube::core::{DynamicObject, ObjectMeta};
+use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde_json::{Map, Value};
 
-use super::ChildKind;
 use super::owned::{self, Digest};
+use super::{ChildKind, Children};
 use crate::apply::annotated;
 use crate::context::Parent;
 use crate::watch::dependencies::{Key, version};
@@ -55,12 +55,28 @@ impl<Summary> Child<Summary> {
     }
 }
 
-impl<Summary: Clone + PartialEq> Child<Summary> {
+impl<Summary> Child<Summary> {
     /// The digest of the current values of our fields: it changes only when they do.
     pub fn fingerprint(&self) -> Option<[u8; 16]> {
         self.owned.filter(|_| !self.terminating)
     }
 
+    fn without_summary(&self) -> Child<()> {
+        Child {
+            name: self.name.clone(),
+            uid: self.uid.clone(),
+            owner: self.owner.clone(),
+            terminating: self.terminating,
+            summary: (),
+            version: self.version,
+            intent: self.intent.clone(),
+            owned: self.owned,
+            verified: self.verified,
+        }
+    }
+}
+
+impl<Summary: Clone + PartialEq> Child<Summary> {
     /// Reads a live child of the owner with this uid.
     fn of<K: ChildKind<Summary = Summary>>(live: &Live, owner: &str, manager: &str) -> Option<Self> {
         let (meta, live) = (&live.meta, &live.value);
@@ -146,13 +162,17 @@ impl<K: ChildKind> ChildCache<K> {
 
     /// All children of an object, by name.
     pub fn children(&self, parent: &Parent) -> Vec<Child<K::Summary>> {
+        self.each(parent, Child::clone)
+    }
+
+    fn each<S>(&self, parent: &Parent, copy: impl Fn(&Child<K::Summary>) -> Child<S>) -> Vec<Child<S>> {
         let all = self.read();
         let mut found: Vec<_> = all
             .get(&parent.key)
             .into_iter()
             .flat_map(HashMap::values)
             .filter(|child| child.owner == parent.uid)
-            .cloned()
+            .map(copy)
             .collect();
         found.sort_by(|one, other| one.name.cmp(&other.name));
         found
@@ -262,21 +282,70 @@ impl<K: ChildKind> ChildCache<K> {
     }
 }
 
-/// The families of a controller, one for each kind.
-#[derive(Clone, Default)]
-pub struct ChildCaches {
-    by_kind: Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+/// A cache of any kind.
+pub(crate) trait AnyCache: Send + Sync {
+    /// All children of an object, by name.
+    fn states(&self, parent: &Parent) -> Vec<Child<()>>;
+
+    /// Records the result of our write, so that the next pass does not use the state before it.
+    fn wrote(&self, written: &DynamicObject);
+
+    /// Records that a comparison found a child as intended.
+    fn verified(&self, owner: &Key, name: &str);
 }
 
-impl ChildCaches {
-    pub(super) fn new(by_kind: HashMap<TypeId, Arc<dyn Any + Send + Sync>>) -> Self {
-        Self {
-            by_kind: Arc::new(by_kind),
+impl<K: ChildKind> AnyCache for ChildCache<K> {
+    fn states(&self, parent: &Parent) -> Vec<Child<()>> {
+        self.each(parent, Child::without_summary)
+    }
+
+    fn wrote(&self, written: &DynamicObject) {
+        if let Some(live) = Live::from_watch(written.clone()) {
+            self.see(&live);
         }
     }
 
-    /// The family of a kind, if the controller has one.
+    fn verified(&self, owner: &Key, name: &str) {
+        Self::verified(self, owner, name);
+    }
+}
+
+/// The caches of a controller, one for each kind.
+#[derive(Clone, Default)]
+pub struct ChildCaches {
+    typed: Arc<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    /// In the order in which the controller lists its kinds.
+    all: Arc<Vec<(ApiResource, Arc<dyn AnyCache>)>>,
+}
+
+impl ChildCaches {
+    /// Adds the cache of a kind.
+    pub(super) fn insert<K: ChildKind>(&mut self, cache: &Arc<ChildCache<K>>) {
+        let typed = Arc::make_mut(&mut self.typed);
+        typed.insert(TypeId::of::<K>(), Arc::clone(cache) as Arc<dyn Any + Send + Sync>);
+        let all = Arc::make_mut(&mut self.all);
+        all.push((
+            ApiResource::erase::<K>(&()),
+            Arc::clone(cache) as Arc<dyn AnyCache>,
+        ));
+    }
+
+    /// The cache of a kind, if the controller has one.
     pub fn of<K: ChildKind>(&self) -> Option<Arc<ChildCache<K>>> {
-        Arc::clone(self.by_kind.get(&TypeId::of::<K>())?).downcast().ok()
+        Arc::clone(self.typed.get(&TypeId::of::<K>())?).downcast().ok()
+    }
+
+    /// The cache of a kind, whatever its type.
+    pub(crate) fn of_kind(&self, kind: &ApiResource) -> Option<&dyn AnyCache> {
+        let same = |(cached, _): &&(ApiResource, Arc<dyn AnyCache>)| {
+            cached.kind == kind.kind && cached.group == kind.group
+        };
+        self.all.iter().find(same).map(|(_, cache)| cache.as_ref())
+    }
+
+    /// The cached children of an object, of all kinds.
+    pub(crate) fn children(&self, parent: &Parent) -> Children {
+        let of_kind = |(kind, cache): &(ApiResource, Arc<dyn AnyCache>)| (kind.clone(), cache.states(parent));
+        Children::new(parent, self.all.iter().map(of_kind).collect())
     }
 }

@@ -1,7 +1,6 @@
 //! The watches that fill a controller's families.
 
-use std::any::{Any, TypeId};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -44,8 +43,8 @@ impl Default for ChildKinds {
     }
 }
 
-type Open = Box<dyn FnOnce(&WatchContext<'_>, &'static str) -> Opened>;
-type Opened = (TypeId, Arc<dyn Any + Send + Sync>, BoxFuture<'static, ()>);
+/// Adds the cache of a kind, and returns the endless future that fills it.
+type Open = Box<dyn FnOnce(&mut ChildCaches, &WatchContext<'_>, &'static str) -> BoxFuture<'static, ()>>;
 
 impl ChildKinds {
     /// For children with another value of the label [`MANAGED_BY`] than ours: a predecessor created them that way, and
@@ -62,13 +61,13 @@ impl ChildKinds {
     #[must_use]
     pub fn with<K: ChildKind>(mut self) -> Self {
         self.resources.push(ApiResource::erase::<K>(&()));
-        self.open.push(Box::new(|context, label| {
+        self.open.push(Box::new(|caches, context, label| {
             let cache = Arc::new(ChildCache::<K>::new(
                 context.owner.clone(),
                 context.manager.into(),
             ));
-            let watch = open(Arc::clone(&cache), context, label);
-            (TypeId::of::<K>(), cache, watch)
+            caches.insert(&cache);
+            open(cache, context, label)
         }));
         self
     }
@@ -80,14 +79,12 @@ impl ChildKinds {
 
     /// The empty families, and the endless futures that fill them.
     pub(crate) fn open(self, context: &WatchContext<'_>) -> (ChildCaches, Vec<BoxFuture<'static, ()>>) {
-        let mut by_kind = HashMap::new();
+        let mut caches = ChildCaches::default();
         let mut watches = Vec::new();
         for open in self.open {
-            let (kind, cache, watch) = open(context, self.label);
-            by_kind.insert(kind, cache);
-            watches.push(watch);
+            watches.push(open(&mut caches, context, self.label));
         }
-        (ChildCaches::new(by_kind), watches)
+        (caches, watches)
     }
 }
 

@@ -4,13 +4,13 @@ use std::fmt::Debug;
 
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, NamespaceResourceScope, ObjectMeta};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Parent, ReconcileContext, named};
-use crate::apply::{self, Intent, Takeover, adopt_fields};
-use crate::children::{Child, ChildChange, ChildKind};
+use crate::apply::{self, Intent, ObjectChange, Takeover, Written, adopt_fields};
+use crate::children::{Child, ChildChange, ChildKind, Children};
 use crate::lease::Fence;
 use crate::problem::{Cause, Problem};
 use crate::watch::dependencies::{Key, KnownVersion, Reference, kind_key};
@@ -42,6 +42,90 @@ impl Writer {
     /// The object that is reconciled.
     pub fn parent(&self) -> &Parent {
         &self.context.parent
+    }
+
+    /// Carries out changes in their order and records each, so that after a failure the first part is known.
+    pub async fn apply_all(
+        &self,
+        changes: impl IntoIterator<Item = ObjectChange, IntoIter: Send>,
+        written: &mut Written,
+    ) -> Result<(), Problem> {
+        for change in changes {
+            self.carry_out(change, written).await?;
+        }
+        Ok(())
+    }
+
+    async fn carry_out(&self, change: ObjectChange, written: &mut Written) -> Result<(), Problem> {
+        match change {
+            ObjectChange::Apply(intent) => self.put(&intent, written).await,
+            ObjectChange::AdoptFields(intent, live) => {
+                let api = self.context.dynamic(intent.resource());
+                self.take_field_ownership(&api, &live).await?;
+                self.put(&intent, written).await
+            }
+            ObjectChange::Create(intent, takeover) => match self.put(&intent, written).await {
+                // The name is in use, by another owner or by a child that the watch has not reported yet.
+                Err(problem) if problem.is(Cause::Conflict) => {
+                    self.verify_live(intent, takeover, written).await
+                }
+                done => done,
+            },
+            ObjectChange::Verify(intent, takeover) => self.verify_live(intent, takeover, written).await,
+            ObjectChange::Merge(object, spec) => {
+                let api = self.context.dynamic(&object.resource);
+                let fields = serde_json::json!({ "metadata": { "uid": object.uid }, "spec": spec });
+                let merged = self.merge(&api, &object.resource, &object.name, &fields).await?;
+                written.applied(&object.resource, merged);
+                Ok(())
+            }
+            ObjectChange::Delete(object) => {
+                let api = self.context.dynamic(&object.resource);
+                let meta = ObjectMeta {
+                    name: Some(object.name.clone()),
+                    uid: object.uid.clone(),
+                    ..ObjectMeta::default()
+                };
+                self.remove(&api, &meta).await?;
+                written.deleted(&object);
+                Ok(())
+            }
+        }
+    }
+
+    async fn put(&self, intent: &Intent, written: &mut Written) -> Result<(), Problem> {
+        let kind = intent.resource();
+        let object = self.patch(&self.context.dynamic(kind), kind, intent).await?;
+        if let Some(cache) = self.context.child_caches.of_kind(kind) {
+            cache.wrote(&object);
+        }
+        written.applied(kind, object);
+        Ok(())
+    }
+
+    /// Compares with the live object, and writes if it is not as intended.
+    async fn verify_live(
+        &self,
+        intent: Intent,
+        takeover: Takeover,
+        written: &mut Written,
+    ) -> Result<(), Problem> {
+        let kind = intent.resource().clone();
+        named(&kind, None, intent.name())?;
+        let api = self.context.dynamic(&kind);
+        let live = api.get_opt(intent.name()).await?;
+        let (name, parent) = (intent.name().to_owned(), &self.context.parent);
+        if let Some(intent) = apply::decide(intent, live.as_ref(), parent, takeover)? {
+            if let Some(live) = live.as_ref().filter(|_| takeover == Takeover::AdoptFields) {
+                self.take_field_ownership(&api, &live.metadata).await?;
+            }
+            return self.put(&intent, written).await;
+        }
+        if let (Some(cache), Some(live)) = (self.context.child_caches.of_kind(&kind), live) {
+            cache.wrote(&live);
+            cache.verified(&parent.key, &name);
+        }
+        Ok(())
     }
 
     /// Applies a child as [`crate::apply::decide`] has decided.
@@ -111,6 +195,11 @@ impl Writer {
         self.context.children::<K>()
     }
 
+    /// The object's children of all cached kinds, including the effects of our writes.
+    pub fn all_children(&self) -> Children {
+        self.context.child_caches.children(&self.context.parent)
+    }
+
     /// Carries out what [`crate::children::decide`] has decided. Returns whether the child was written.
     pub async fn apply_change<K: ChildKind>(
         &self,
@@ -136,7 +225,7 @@ impl Writer {
         let (name, parent) = (intent.name().to_owned(), &self.context.parent);
         if let Some(intent) = apply::decide(intent, live.as_ref(), parent, takeover)? {
             if let Some(live) = live.as_ref().filter(|_| takeover == Takeover::AdoptFields) {
-                self.take_field_ownership(&api, live).await?;
+                self.take_field_ownership(&api, live.meta()).await?;
             }
             return self.write_child::<K>(&intent).await;
         }
@@ -148,16 +237,16 @@ impl Writer {
     }
 
     /// Takes over the fields that a predecessor has set, so that the next write removes those that are not intended.
-    pub(super) async fn take_field_ownership<K>(&self, api: &Api<K>, live: &K) -> Result<(), Problem>
+    pub(super) async fn take_field_ownership<K>(&self, api: &Api<K>, live: &ObjectMeta) -> Result<(), Problem>
     where
-        K: Resource + Clone + DeserializeOwned + Serialize + Debug,
+        K: Clone + DeserializeOwned + Debug,
     {
-        let entries = live.managed_fields();
+        let entries = live.managed_fields.as_deref().unwrap_or_default();
         let Some(ours) = adopt_fields(entries, &self.field_manager) else {
             return Ok(());
         };
         let patch = serde_json::json!([
-            { "op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version() },
+            { "op": "test", "path": "/metadata/resourceVersion", "value": live.resource_version },
             { "op": "replace", "path": "/metadata/managedFields", "value": ours },
         ]);
         let patch: json_patch::Patch = serde_json::from_value(patch).map_err(|error| {
@@ -167,8 +256,8 @@ impl Writer {
             field_manager: Some(self.field_manager.clone()),
             ..PatchParams::default()
         };
-        api.patch(&live.name_any(), &params, &Patch::<K>::Json(patch))
-            .await?;
+        let name = live.name.as_deref().unwrap_or_default();
+        api.patch(name, &params, &Patch::<()>::Json(patch)).await?;
         Ok(())
     }
 

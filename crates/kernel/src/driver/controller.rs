@@ -16,9 +16,8 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 use tracing::instrument::WithSubscriber;
 
-use super::fair_queue::Limits;
 use super::memory::Memory;
-use super::queue::{LaneOf, Queue};
+use super::queue::{LaneOf, Limits, Queue};
 use super::{Environment, Readiness, Settings, pass};
 use crate::children::{ChildCaches, WatchContext};
 use crate::context::{Parent, ReconcileContext};

@@ -1,16 +1,13 @@
 //! The driver: runs a [`Reconciler`] over the objects of a scope.
 //!
 //! One object never has two concurrent passes, at most [`Settings::concurrency`] passes run at the same time, and one
-//! namespace has at most half of these (`line`). Every pass has a deadline and a panic guard. [`crate::watch`] contains
-//! what wakes an object, [`backoff`] when it is requeued.
+//! namespace has at most half of these (`queue`). Every pass has a deadline and a panic guard. [`crate::watch`] contains
+//! what wakes an object, [`Backoff`] when it is requeued.
 
-pub mod backoff;
 mod controller;
-mod fair_queue;
 pub mod memory;
 mod pass;
 mod queue;
-mod rbac;
 mod readiness;
 mod settings;
 
@@ -19,10 +16,9 @@ use futures::future::{BoxFuture, join_all};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-pub use self::backoff::Backoff;
-pub use self::rbac::rules;
 pub use self::readiness::Readiness;
-pub use self::settings::Settings;
+pub use self::settings::{Backoff, Settings};
+pub use crate::rbac::rules;
 
 use crate::lease::Fence;
 use crate::reconciler::Reconciler;

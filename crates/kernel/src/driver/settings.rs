@@ -1,10 +1,14 @@
-//! Settings of the controllers.
+//! Settings of the controllers, and the requeue times that follow from them.
 
 use std::time::Duration;
 
 use kube::runtime::watcher;
 
-use super::Backoff;
+use crate::ambient;
+use crate::problem::Retry;
+
+/// The longest requeue time. Later times are beyond the lifetime of a process, and this one does not overflow a clock.
+const LONGEST: Duration = Duration::from_hours(365 * 24);
 
 /// Settings of the controllers. kube's own defaults (unbounded concurrency, no deadline) do not apply.
 #[derive(Clone, Debug)]
@@ -45,5 +49,83 @@ impl Settings {
         } else {
             config.page_size(50)
         }
+    }
+}
+
+/// The delay after the nth consecutive failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// After the first failure.
+    pub first: Duration,
+    /// The maximum. It limits how long a recovery goes unnoticed, so it is short.
+    pub most: Duration,
+}
+
+impl Default for Backoff {
+    fn default() -> Self {
+        Self {
+            first: Duration::from_secs(1),
+            most: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Backoff {
+    /// The delay after `failures` consecutive failures, without jitter.
+    pub fn delay(&self, failures: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(20);
+        self.first.saturating_mul(1 << doublings).min(self.most)
+    }
+
+    /// When to retry, if at all.
+    pub fn after(&self, retry: Retry, failures: u32) -> Option<Duration> {
+        match retry {
+            Retry::Backoff => Some(jitter(self.delay(failures))),
+            Retry::After(delay) => Some(jitter(delay)),
+            Retry::Never => None,
+        }
+    }
+}
+
+/// Adds up to a fifth, so that objects which failed together are not retried together. It never shortens a delay: a
+/// delay also protects an overloaded server.
+pub fn jitter(delay: Duration) -> Duration {
+    let delay = delay.min(LONGEST);
+    delay.saturating_add(delay.mul_f64(ambient::fraction() / 5.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_doubles_up_to_the_cap() {
+        let backoff = Backoff::default();
+        let seconds: Vec<u64> = (1..=8).map(|n| backoff.delay(n).as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 16, 30, 30, 30]);
+        assert_eq!(backoff.delay(u32::MAX), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn jitter_only_adds() {
+        for _ in 0..1000 {
+            let delay = jitter(Duration::from_secs(10));
+            assert!((Duration::from_secs(10)..Duration::from_secs(12)).contains(&delay));
+        }
+    }
+
+    /// The longest duration that a manifest can hold.
+    #[test]
+    fn no_delay_overflows() {
+        for delay in [Duration::from_secs(u64::MAX), Duration::MAX] {
+            assert!(jitter(delay) >= LONGEST);
+            let after = Backoff::default().after(Retry::After(delay), 1).unwrap();
+            assert!(tokio::time::Instant::now().checked_add(after).is_some());
+        }
+    }
+
+    #[test]
+    fn never_means_never() {
+        assert_eq!(Backoff::default().after(Retry::Never, 3), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Writes events without delaying or failing a reconcile.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
@@ -16,16 +16,17 @@ use serde_json::json;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::{
-    EventRecord,
-    record::{instance, unique_name},
-    series::{Entry, Key, Recent},
-};
+use super::{EventRecord, MAX_WORD};
 use crate::ambient;
 use crate::lease::Fence;
 
 /// The longest time that an event may delay its reconcile.
 const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A repetition within this time belongs to the series; client-go uses the same six minutes.
+const WINDOW: Duration = Duration::from_mins(6);
+/// Limits the memory. A dropped series starts again with a new Event.
+const CAPACITY: usize = 1024;
 
 /// Publishes events as one controller. Clones share the record of recent events. Needs [`super::rules`].
 #[derive(Clone)]
@@ -154,5 +155,146 @@ fn is_expected(error: &kube::Error) -> bool {
                     .any(|cause| cause.reason == "NamespaceTerminating")
         }
         other => Fence::stopped(other),
+    }
+}
+
+/// A unique name for an Event: the object's name and 64 random bits.
+fn unique_name(object: &str) -> String {
+    const MAX_NAME: usize = 253;
+    let suffix = format!(".{:016x}", crate::ambient::bits());
+    let end = object.floor_char_boundary(MAX_NAME - suffix.len());
+    // A name must not have "." or "-" before the dot of the suffix.
+    let stem = object.get(..end).unwrap_or_default().trim_end_matches(['.', '-']);
+    format!("{stem}{suffix}")
+}
+
+/// `reportingInstance` has the same limit as the reason.
+fn instance(name: &str) -> String {
+    name.get(..name.floor_char_boundary(MAX_WORD))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// The identity of an event. The note is part of it: the API server does not allow to change the note of an Event, so a
+/// new message needs a new Event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    regarding: String,
+    record: EventRecord,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    /// Name of the Event.
+    name: String,
+    /// The number of occurrences so far.
+    count: i32,
+    last: Instant,
+}
+
+/// The recent events, at most [`CAPACITY`] of them.
+#[derive(Debug, Default)]
+struct Recent(HashMap<Key, Entry>);
+
+impl Recent {
+    /// Counts one more occurrence, if the event is known and recent.
+    fn again(&mut self, key: &Key, now: Instant) -> Option<Entry> {
+        let entry = self
+            .0
+            .get_mut(key)
+            .filter(|entry| now.duration_since(entry.last) < WINDOW)?;
+        entry.count = entry.count.saturating_add(1);
+        entry.last = now;
+        Some(entry.clone())
+    }
+
+    /// Records an event that was just created.
+    fn created(&mut self, key: Key, name: String, now: Instant) {
+        if self.0.len() >= CAPACITY {
+            self.0.retain(|_, entry| now.duration_since(entry.last) < WINDOW);
+        }
+        if self.0.len() >= CAPACITY
+            && let Some(oldest) = self
+                .0
+                .iter()
+                .min_by_key(|(_, entry)| entry.last)
+                .map(|(key, _)| key.clone())
+        {
+            self.0.remove(&oldest);
+        }
+        self.0.insert(
+            key,
+            Entry {
+                name,
+                count: 1,
+                last: now,
+            },
+        );
+    }
+
+    /// Drops an event that no longer exists in the cluster.
+    fn forget(&mut self, key: &Key) {
+        self.0.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::Severity, *};
+
+    #[test]
+    fn event_names_fit_and_differ() {
+        let long = format!("{}-.{}", "a".repeat(234), "b".repeat(17));
+        let name = unique_name(&long);
+        assert!(name.len() <= 253, "{}", name.len());
+        assert!(!name.contains("-.") && !name.contains(".."), "{name}");
+        assert_ne!(unique_name("x"), unique_name("x"));
+    }
+
+    fn key(note: &str) -> Key {
+        let record = EventRecord {
+            kind: Severity::Normal,
+            reason: "Created".into(),
+            action: "Reconcile".into(),
+            note: note.into(),
+        };
+        Key {
+            regarding: "uid".into(),
+            record,
+        }
+    }
+
+    #[test]
+    fn repetitions_count_up_within_the_window_only() {
+        let (mut recent, start) = (Recent::default(), Instant::now());
+        assert_eq!(recent.again(&key("a"), start), None);
+        recent.created(key("a"), "a.1".into(), start);
+        let later = start + WINDOW - Duration::from_secs(1);
+        assert_eq!(recent.again(&key("a"), later).unwrap().count, 2);
+        assert_eq!(
+            recent
+                .again(&key("a"), later + Duration::from_mins(1))
+                .unwrap()
+                .count,
+            3
+        );
+        assert_eq!(
+            recent.again(&key("a"), later + Duration::from_mins(1) + WINDOW),
+            None
+        );
+        assert_eq!(recent.again(&key("another note"), later), None);
+    }
+
+    #[test]
+    fn the_memory_is_bounded_and_keeps_the_newest() {
+        let (mut recent, start) = (Recent::default(), Instant::now());
+        for i in 0..CAPACITY as u64 + 50 {
+            let note = format!("note {i}");
+            recent.created(key(&note), note.clone(), start + Duration::from_millis(i));
+        }
+        assert_eq!(recent.0.len(), CAPACITY);
+        let now = start + Duration::from_secs(10);
+        assert_eq!(recent.again(&key("note 49"), now), None);
+        assert!(recent.again(&key("note 50"), now).is_some());
     }
 }

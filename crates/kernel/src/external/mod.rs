@@ -4,17 +4,16 @@
 //! kind is served. When that changes, the kernel wakes the objects whose passes asked for the kind. So nothing has to
 //! be restarted if the other operator is installed after this one.
 
-mod discovery;
 pub(crate) mod watch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::Client;
 use kube::core::{ApiResource, GroupVersionKind};
 use parking_lot::Mutex;
 
-pub(crate) use self::discovery::discover;
 use crate::watch::dependencies::Reference;
 
 /// A third-party kind.
@@ -77,4 +76,28 @@ impl DiscoveryCache {
             None => served.remove(kind),
         };
     }
+}
+
+/// How the cluster serves a kind, if it does in a version that the controller can write.
+pub(crate) async fn discover(
+    client: &Client,
+    kind: &'static ExternalKind,
+) -> Result<Option<ServedKind>, kube::Error> {
+    let mut versions = Vec::new();
+    for version in kind.versions {
+        let api_version = format!("{}/{version}", kind.group);
+        match client.list_api_group_resources(&api_version).await {
+            Ok(list) if list.resources.iter().any(|served| served.name == kind.plural) => {
+                versions.push(*version);
+            }
+            Ok(_) => {}
+            // The response for a missing version is not a Status, so only its code counts.
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(versions.first().copied().map(|best| ServedKind {
+        resource: kind.at(best),
+        versions,
+    }))
 }

@@ -14,7 +14,7 @@ use kube::runtime::watcher::Event;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::dependencies::{Key, version};
-use crate::reconciler::Reconciler;
+use crate::reconciler::{Reconciler, finalizer};
 
 /// The result of an event of the primary watch.
 #[derive(Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ fn fingerprint<R: Reconciler>(meta: &ObjectMeta) -> u64 {
     meta.generation.hash(&mut hasher);
     meta.deletion_timestamp.is_some().hash(&mut hasher);
     let finalizers = meta.finalizers.iter().flatten();
-    R::FINALIZER
+    finalizer::<R>()
         .map(|ours| finalizers.filter(|entry| *entry == ours).count())
         .hash(&mut hasher);
     let annotation = |name| meta.annotations.as_ref().and_then(|all| all.get(name));

@@ -14,6 +14,7 @@ mod driver;
 mod events;
 mod finalizer;
 mod fixture;
+mod inactive;
 mod kube_pitfalls;
 mod lease;
 mod problem;

@@ -1,30 +1,34 @@
-//! The end of a pass: the report, the status, the events.
+//! The end of a pass: the report, the status, the events, and when to requeue the object.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::core::object::HasStatus;
 use kube::{Api, Resource};
 use tokio::time::{Instant, sleep};
-use tracing::{debug, error, info};
+use tracing::{debug, error, info, warn};
 
-use super::{APPLY, Pass, panicked};
+use super::steps::{APPLY, Subject};
+use super::{Incomplete, Pass, panicked};
 use crate::ambient;
 use crate::condition::Conditions;
 use crate::driver::controller::{Read, Shared};
+use crate::driver::memory::LastProblem;
+use crate::driver::settings::jitter;
 use crate::events::transitions;
 use crate::problem::{Cause, Class, Problem, Retry};
-use crate::reconciler::{Outcome, Reconciler, Report, StatusOf};
+use crate::reconciler::{Cleanup as _, CleanupOutcome, Outcome, Reconciler, Report, StatusOf, finalizer};
 use crate::status::{self, Status};
 use crate::telemetry::metrics::Finish;
 
 impl<R: Reconciler> Pass<'_, R> {
     /// Reports, writes the changes, and decides when to requeue.
-    pub(super) async fn conclude(self, problem: Option<Problem>) -> (Option<Duration>, Finish) {
-        let (problem, report) = self.report(problem);
-        let mut problem = problem.map(|problem| self.kept_at(problem));
+    pub(super) async fn conclude(self, incomplete: Option<Incomplete>) -> (Option<Duration>, Finish) {
+        let (incomplete, report) = self.report(incomplete);
+        let mut incomplete = incomplete.map(|incomplete| incomplete.map(|problem| self.kept_at(problem)));
         let requeue_after = report.requeue_after;
         match self.publish(report).await {
             Ok(()) => {}
@@ -35,69 +39,99 @@ impl<R: Reconciler> Pass<'_, R> {
             }
             // The first problem is the one to act on; but it is not in the status yet, so the object must be retried.
             Err(unwritten) => {
-                let first = problem.map(|problem| problem.with_retry(Retry::Backoff));
-                problem = first.or(Some(unwritten));
+                let first = incomplete.map(|first| first.map(|problem| problem.with_retry(Retry::Backoff)));
+                incomplete = first.or(Some(Incomplete::Failed(unwritten)));
             }
         }
-        self.shared.end(&self.object, problem.as_ref(), requeue_after)
+        let problem = incomplete.as_ref().map(Incomplete::problem);
+        let Subject { shared, object, .. } = &self.subject;
+        shared.end(object, problem, requeue_after)
     }
 
     /// A cleanup is never given up. What stands in its way may go without a change of the object, and nobody else takes the
     /// finalizer away: a problem that a living object would rest with is looked at again as one that waits for a person.
     fn kept_at(&self, problem: Problem) -> Problem {
-        if self.is_deleting() && problem.reaction().retry == Retry::Never {
+        if self.subject.is_deleting() && problem.reaction().retry == Retry::Never {
             return problem.with_retry(Class::Human.reaction().retry);
         }
         problem
     }
 
-    fn report(&self, problem: Option<Problem>) -> (Option<Problem>, Report<StatusOf<R>>) {
+    fn report(&self, incomplete: Option<Incomplete>) -> (Option<Incomplete>, Report<StatusOf<R>>) {
         let now = ambient::now();
-        let report = |problem: Option<&Problem>| {
-            let outcome = Outcome {
-                target: self.target.as_ref(),
-                observed: self.observed.as_ref(),
-                applied: &self.applied,
-                problem,
-            };
-            std::panic::catch_unwind(AssertUnwindSafe(|| R::report(&self.object, &outcome, now)))
-        };
-        let (problem, mut report) = match report(problem.as_ref()) {
-            Ok(report) => (problem, report),
+        let object = &self.subject.object;
+        let report = AssertUnwindSafe(|| self.report_of_path(incomplete.as_ref(), now));
+        let (incomplete, mut report) = match std::panic::catch_unwind(report) {
+            Ok(report) => (incomplete, report),
             Err(panic) => {
-                let status = self.object.status().cloned().unwrap_or_default();
-                (Some(panicked("report", panic.as_ref())), Report::new(status))
+                let status = object.status().cloned().unwrap_or_default();
+                let problem = panicked("report", panic.as_ref());
+                (Some(Incomplete::Failed(problem)), Report::new(status))
             }
         };
-        let generation = self.object.meta().generation;
+        let generation = object.meta().generation;
         report.status.set_observed_generation(generation);
         let mut conditions = Conditions::new(report.status.conditions(), generation, now);
-        conditions.set_kstatus(problem.as_ref(), report.idle_reason);
+        let problem = incomplete.as_ref().map(Incomplete::problem);
+        conditions.set_kstatus(problem, report.idle_reason);
         *report.status.conditions_mut() = conditions.finish();
-        (problem, report)
+        (incomplete, report)
+    }
+
+    fn report_of_path(&self, incomplete: Option<&Incomplete>, now: Timestamp) -> Report<StatusOf<R>> {
+        let object = self.subject.object.as_ref();
+        let problem = incomplete.map(Incomplete::problem);
+        let blocked = matches!(incomplete, Some(Incomplete::Blocked(_)));
+        if let Some(progress) = &self.cleanup {
+            let outcome = CleanupOutcome {
+                target: &progress.target,
+                observed: progress.observed.as_ref(),
+                applied: &progress.applied,
+                problem,
+                blocked,
+            };
+            return R::Cleanup::report(object, &outcome, now);
+        }
+        if self.suspended && problem.is_none() {
+            return R::report_suspended(object, now);
+        }
+        let progress = self.ensure.as_ref();
+        let nothing = R::Applied::default();
+        let outcome = Outcome {
+            target: progress.map(|progress| &progress.target),
+            observed: progress.and_then(|progress| progress.observed.as_ref()),
+            applied: progress.map_or(&nothing, |progress| &progress.applied),
+            problem,
+            blocked,
+        };
+        R::report(object, &outcome, now)
     }
 
     /// Sends the events of a cleanup: the status is deleted with the object.
     pub(super) async fn publish_cleanup_events(&self) {
         let (_, report) = self.report(None);
-        let regarding = self.object.object_ref(&());
+        let Subject { shared, object, .. } = &self.subject;
+        let regarding = object.object_ref(&());
         for event in &report.events {
-            self.shared.recorder.publish(&regarding, event).await;
+            shared.recorder.publish(&regarding, event).await;
         }
     }
 
     /// Writes the status and sends events for its transitions.
     async fn publish(&self, report: Report<StatusOf<R>>) -> Result<(), Problem> {
-        let before = self.object.status().cloned().unwrap_or_default();
+        let Subject {
+            shared, object, api, ..
+        } = &self.subject;
+        let before = object.status().cloned().unwrap_or_default();
         let transitions = transitions(
             before.conditions(),
             report.status.conditions(),
             R::TRANSITION_EVENTS,
         );
-        write_status::<R>(self.shared, &self.api, &self.object, report.status).await?;
-        let regarding = self.object.object_ref(&());
+        write_status::<R>(shared, api, object, report.status).await?;
+        let regarding = object.object_ref(&());
         for event in transitions.iter().chain(&report.events) {
-            self.shared.recorder.publish(&regarding, event).await;
+            shared.recorder.publish(&regarding, event).await;
         }
         Ok(())
     }
@@ -106,22 +140,26 @@ impl<R: Reconciler> Pass<'_, R> {
     /// it read when the DELETE arrived: one that is added after that does not block the deletion. Only this pass knows
     /// what was created, so it retries the cleanup for as long as a pass may take.
     async fn clean_up(&self) {
-        if R::FINALIZER.is_none() || self.is_deleting() || self.step != APPLY {
+        let Subject {
+            shared, object, step, ..
+        } = &self.subject;
+        if finalizer::<R>().is_none() || self.subject.is_deleting() || *step != APPLY {
             return;
         }
-        let mut object = self.object.as_ref().clone();
+        let mut object = object.as_ref().clone();
         object.meta_mut().deletion_timestamp = Some(Time(ambient::now()));
         let object = Arc::new(object);
-        let end = Instant::now() + self.shared.settings.deadline;
+        let end = Instant::now() + shared.settings.deadline;
         for failures in 1.. {
-            let mut pass = Pass::new(self.shared, Arc::clone(&object), Vec::new());
-            pass.gone = true;
-            let Err(problem) = pass.guarded_steps().await else {
+            let mut pass = Pass::new(shared, Arc::clone(&object), Vec::new());
+            pass.subject.gone = true;
+            let Err(incomplete) = pass.guarded_steps().await else {
                 info!("cleaned up after an object that was deleted while it was made");
                 return;
             };
-            let delay = self.shared.settings.backoff.delay(failures);
+            let delay = shared.settings.backoff.delay(failures);
             if Instant::now() + delay > end {
+                let problem = incomplete.problem();
                 error!(problem = ?problem, "the object is gone, and what the operator created for it is left behind");
                 return;
             }
@@ -149,4 +187,60 @@ pub(super) async fn write_status<R: Reconciler>(
         shared.memory.wrote(&written);
     }
     Ok(Some(written))
+}
+
+impl<R: Reconciler> Shared<R> {
+    /// Counts, logs what is new, and decides when to requeue.
+    fn end(
+        &self,
+        object: &R::Object,
+        problem: Option<&Problem>,
+        requeue_after: Option<Duration>,
+    ) -> (Option<Duration>, Finish) {
+        let ended = problem.map(|problem| (problem.class, problem.reason));
+        let before = self.memory.ended(object, ended);
+        let class = |ended: LastProblem| ended.map(|(class, _)| class.as_str());
+        self.metrics.moved(class(before), class(ended));
+        self.metrics
+            .outcome(class(ended), problem.map_or("", |problem| problem.reason));
+        let due = |requeue_after: Duration| jitter(requeue_after.max(self.settings.shortest_interval));
+        let (delay, finish) = if let Some(problem) = problem {
+            let failures = self.memory.failed(object);
+            let delay = self.settings.backoff.after(problem.reaction().retry, failures);
+            if before == ended {
+                debug!(problem = ?problem, failures, retry = ?delay, "not reconciled");
+            } else {
+                warn!(problem = ?problem, retry = ?delay, "not reconciled");
+            }
+            if delay.is_some() {
+                self.metrics.retried();
+            }
+            // A problem that only a change of the object can end has no retry; the report's own requeue time still
+            // applies.
+            (delay.or_else(|| requeue_after.map(due)), finish(problem))
+        } else {
+            self.memory.succeeded(object);
+            if before.is_some() {
+                info!("recovered");
+            } else {
+                debug!("reconciled");
+            }
+            let finish = if requeue_after.is_some() {
+                Finish::RequeueAfter
+            } else {
+                Finish::Success
+            };
+            (requeue_after.map(due), finish)
+        };
+        (delay, finish)
+    }
+}
+
+fn finish(problem: &Problem) -> Finish {
+    match problem.class {
+        _ if problem.is(Cause::Panic) => Finish::Panic,
+        Class::Transient => Finish::Error,
+        Class::Dependency | Class::Human => Finish::RequeueAfter,
+        Class::Permanent => Finish::Terminal,
+    }
 }

@@ -1,34 +1,34 @@
-//! One pass over one object: the five steps, with a deadline and a panic guard.
+//! One pass over one object: the choice of its path and the steps of that path, with a deadline and a panic guard.
 
 mod conclude;
-mod ending;
-mod malformed;
+mod steps;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use kube::{Api, Resource, ResourceExt};
+use kube::{Api, Resource as _, ResourceExt};
 use tokio::time::Instant;
-use tracing::{Instrument, info};
+use tracing::{Instrument, warn};
 
-use self::conclude::write_status;
+use self::steps::{CleanupPath, EnsurePath, Progress, Subject};
 use super::controller::{Newest, Read, Shared};
-use crate::context::{Reader, Writer};
-use crate::finalizer;
+use crate::events::EventRecord;
 use crate::lenient::Flaw;
 use crate::problem::{Cause, Problem};
-use crate::reconciler::Reconciler;
+use crate::reconciler::{Cleanup as _, Done, Inactive, Reconciler};
 use crate::telemetry::logs::reconcile_span;
 use crate::telemetry::metrics::{Finish, Queued};
+use crate::text::{printable, shorten};
 use crate::watch::dependencies::Key;
-
-/// The step that writes.
-const APPLY: &str = "apply";
 
 /// The reason of a problem that is a bug in the operator.
 const PANICKED: &str = "Panicked";
+/// The reason of a problem with an object that cannot be read.
+const MALFORMED: &str = "Malformed";
+/// A condition's message is for people; the API server accepts up to 32 KiB.
+const MESSAGE: usize = 2048;
 
 /// Reconciles one object and returns when to requeue it.
 pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
@@ -62,171 +62,130 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued:
     .await
 }
 
-/// The progress of the pass.
+/// How the steps ended short of the desired state.
+enum Incomplete {
+    /// A step failed.
+    Failed(Problem),
+    /// `apply` did everything that was planned, and something else has to happen first.
+    Blocked(Problem),
+}
+
+impl Incomplete {
+    fn problem(&self) -> &Problem {
+        match self {
+            Self::Failed(problem) | Self::Blocked(problem) => problem,
+        }
+    }
+
+    fn map(self, change: impl FnOnce(Problem) -> Problem) -> Self {
+        match self {
+            Self::Failed(problem) => Self::Failed(change(problem)),
+            Self::Blocked(problem) => Self::Blocked(change(problem)),
+        }
+    }
+}
+
+/// One pass: the path that it took, and how far it came.
 struct Pass<'a, R: Reconciler> {
-    shared: &'a Shared<R>,
-    api: Api<Read<R>>,
-    object: Arc<R::Object>,
-    /// The malformed fields, which are not in `object`.
+    subject: Subject<'a, R>,
+    /// The malformed fields, which are not in the object.
     flaws: Vec<Flaw>,
-    step: &'static str,
-    /// The object is gone: there is no status to write.
-    gone: bool,
-    target: Option<R::Target>,
-    observed: Option<R::Observed>,
-    applied: R::Applied,
+    /// The object is suspended.
+    suspended: bool,
+    /// The object is valid, and is neither suspended nor being deleted.
+    ensure: Option<Progress<EnsurePath<R>>>,
+    /// The object is being deleted.
+    cleanup: Option<Progress<CleanupPath<R::Cleanup>>>,
 }
 
 impl<'a, R: Reconciler> Pass<'a, R> {
     fn new(shared: &'a Shared<R>, object: Arc<R::Object>, flaws: Vec<Flaw>) -> Self {
         Self {
-            shared,
-            api: Api::namespaced(shared.client.clone(), &object.namespace().unwrap_or_default()),
-            object,
+            subject: Subject {
+                shared,
+                api: Api::namespaced(shared.client.clone(), &object.namespace().unwrap_or_default()),
+                object,
+                step: "validate",
+                gone: false,
+            },
             flaws,
-            step: "validate",
-            gone: false,
-            target: None,
-            observed: None,
-            applied: R::Applied::default(),
+            suspended: false,
+            ensure: None,
+            cleanup: None,
         }
     }
 
     async fn run(mut self) -> (Option<Duration>, Finish) {
-        if self.is_deleting() && (!self.has_finalizer() || self.shared.memory.is_released(&self.object)) {
+        let Subject { shared, object, .. } = &self.subject;
+        if self.subject.is_deleting() && (!self.subject.has_finalizer() || shared.memory.is_released(object))
+        {
             // Our work is done, or never began; others may still hold the object, or the watch may lag.
             return (None, Finish::Success);
         }
-        // From when the steps were chosen. If the object is deleted while they run, the next pass cleans up: this pass
+        // From when the path was chosen. If the object is deleted while the steps run, the next pass cleans up: this pass
         // has not, and may have just created what must be cleaned up.
-        let leaving = self.is_deleting();
+        let leaving = self.subject.is_deleting();
         let began = Instant::now();
-        let mut problem = self.guarded_steps().await.err();
-        self.shared
+        let mut incomplete = self.guarded_steps().await.err();
+        let problem = incomplete.as_ref().map(Incomplete::problem);
+        self.subject
+            .shared
             .reconciler
-            .on_finished(problem.as_ref(), began.elapsed());
-        if leaving && problem.is_none() {
+            .on_finished(problem, began.elapsed());
+        if leaving && incomplete.is_none() {
             self.publish_cleanup_events().await;
-            match self.release().await {
+            match self.subject.release().await {
                 Ok(()) => return (None, Finish::Success),
-                Err(failed) => problem = Some(failed),
+                Err(problem) => incomplete = Some(Incomplete::Failed(problem)),
             }
         }
-        self.conclude(problem).await
+        self.conclude(incomplete).await
     }
 
     /// The steps with a deadline; a panic in them becomes the problem of this object only.
-    async fn guarded_steps(&mut self) -> Result<(), Problem> {
-        let deadline = self.shared.settings.deadline;
+    async fn guarded_steps(&mut self) -> Result<(), Incomplete> {
+        let deadline = self.subject.shared.settings.deadline;
         let steps = AssertUnwindSafe(self.steps()).catch_unwind();
-        match tokio::time::timeout(deadline, steps).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => Err(panicked(self.step, panic.as_ref())),
-            Err(_) => Err(Problem::transient(
+        let failure = match tokio::time::timeout(deadline, steps).await {
+            Ok(Ok(Ok(Done::Complete))) => return Ok(()),
+            Ok(Ok(Ok(Done::Blocked(problem)))) => return Err(Incomplete::Blocked(problem)),
+            Ok(Ok(Err(problem))) => problem,
+            Ok(Err(panic)) => panicked(self.subject.step, panic.as_ref()),
+            Err(_) => Problem::transient(
                 "DeadlineExceeded",
-                format!("{} took longer than {} s", self.step, deadline.as_secs()),
-            )),
-        }
+                format!("{} took longer than {} s", self.subject.step, deadline.as_secs()),
+            ),
+        };
+        Err(Incomplete::Failed(failure))
     }
 
-    async fn steps(&mut self) -> Result<(), Problem> {
-        let target = if self.is_deleting() {
-            malformed::may_leave::<R>(&self.flaws)?;
-            R::cleanup_target(&self.object)
-        } else {
-            malformed::may_live(&self.flaws)?;
-            R::validate(&self.object)?
-        };
-        let target = self.target.insert(target);
-        if let Some(finalizer) = R::FINALIZER
-            && R::needs_finalizer(target)
-            && self.object.meta().deletion_timestamp.is_none()
-            && !finalizer::has(self.object.as_ref(), finalizer)
-        {
-            self.step = "adding the finalizer";
-            // Before the write: the watch may be faster than the response.
-            let mut expected = self.object.meta().clone();
-            expected
-                .finalizers
-                .get_or_insert_default()
-                .push(finalizer.to_owned());
-            self.shared.fingerprints.expect::<R>(&expected);
-            let object = finalizer::add(
-                &self.api,
-                self.object.as_ref(),
-                finalizer,
-                &self.shared.field_manager,
-            )
-            .await?;
-            let object = whole::<R>(object)?;
-            self.shared.memory.wrote(&object);
-            let object = as_validated(object, self.object.as_ref());
-            self.shared.fingerprints.expect::<R>(object.meta());
-            self.object = Arc::new(object);
+    /// Chooses the path and follows it.
+    async fn steps(&mut self) -> Result<Done, Problem> {
+        let subject = &mut self.subject;
+        if subject.is_deleting() {
+            may_leave::<R>(&self.flaws)?;
+            let target = R::Cleanup::target(&subject.object);
+            return subject.follow(self.cleanup.insert(Progress::new(target))).await;
         }
-        let context = self.shared.context(&self.object);
-        let read = Reader::new(context.clone());
-        self.step = "observe";
-        let observed = self.shared.reconciler.observe(&read, target).await;
-        read.finish();
-        let observed = self.observed.insert(observed?);
-        self.step = "plan";
-        let plan = R::plan(target, observed)?;
-        if let Some(status) =
-            R::pre_apply_status(&self.object, target, observed, &plan).filter(|_| !self.gone)
-        {
-            self.step = "announcing";
-            if let Some(object) = write_status::<R>(self.shared, &self.api, &self.object, status).await? {
-                self.object = Arc::new(as_validated(whole::<R>(object)?, self.object.as_ref()));
+        may_live(&self.flaws)?;
+        if R::is_suspended(&subject.object) {
+            self.suspended = true;
+            subject.inactive(Inactive::Suspended).await?;
+            return Ok(Done::Complete);
+        }
+        let target = match R::validate(&subject.object) {
+            Ok(target) => target,
+            Err(problem) => {
+                subject.inactive(Inactive::Invalid(&problem)).await?;
+                return Err(problem);
             }
-        }
-        self.step = APPLY;
-        let manager = self.shared.field_manager.clone();
-        let write = Writer::new(context, manager, self.shared.fence.clone());
-        self.shared
-            .reconciler
-            .apply(&write, target, observed, plan, &mut self.applied)
-            .await
-    }
-
-    /// Removes our finalizer: everything outside of Kubernetes is cleaned up.
-    async fn release(&mut self) -> Result<(), Problem> {
-        let Some(finalizer) = R::FINALIZER else {
-            return Ok(());
         };
-        self.step = "removing the finalizer";
-        finalizer::remove(
-            &self.api,
-            self.object.as_ref(),
-            finalizer,
-            &self.shared.field_manager,
-        )
-        .await?;
-        self.shared.memory.released(self.object.as_ref());
-        info!("cleaned up; the finalizer is removed");
-        Ok(())
+        let progress = self.ensure.insert(Progress::new(target));
+        if R::needs_finalizer(&progress.target) {
+            subject.add_finalizer().await?;
+        }
+        subject.follow(progress).await
     }
-
-    fn is_deleting(&self) -> bool {
-        self.object.meta().deletion_timestamp.is_some()
-    }
-
-    fn has_finalizer(&self) -> bool {
-        R::FINALIZER.is_some_and(|finalizer| finalizer::has(self.object.as_ref(), finalizer))
-    }
-}
-
-/// The object that a write returned, with the generation that this pass validated. The spec may have changed since: the
-/// report must not claim to be about the new one, and the new one must still cause a reconcile.
-fn as_validated<O: Resource>(mut written: O, validated: &O) -> O {
-    written.meta_mut().generation = validated.meta().generation;
-    written
-}
-
-/// The object that a write returned. It is malformed only if it was changed in the meantime.
-fn whole<R: Reconciler>(written: Read<R>) -> Result<R::Object, Problem> {
-    let changed = || Problem::transient("Conflict", "the object changed meanwhile");
-    written.into_whole().ok_or_else(changed)
 }
 
 fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
@@ -244,23 +203,53 @@ fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
     .with_cause(Cause::Panic)
 }
 
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
+/// The operator reconciles an object only if all of it can be read. The schema rejects malformed objects, but an older
+/// schema may have accepted one: it gets a condition that names the field, does not affect other objects, and can be
+/// deleted.
+fn may_live(flaws: &[Flaw]) -> Result<(), Problem> {
+    if flaws.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "the object cannot be read: {}; correct the field",
+        describe(flaws)
+    );
+    Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
+}
 
-    use super::*;
+/// A deleted object is cleaned up with the fields that can be read, unless a field that decides what to keep cannot.
+fn may_leave<R: Reconciler>(flaws: &[Flaw]) -> Result<(), Problem> {
+    let flaws: Vec<Flaw> = flaws
+        .iter()
+        .filter(|flaw| flaw.concerns(R::DECIDES_DELETION))
+        .cloned()
+        .collect();
+    if flaws.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "a field that decides what to keep on deletion is malformed: {}; correct the field",
+        describe(&flaws)
+    );
+    Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
+}
 
-    /// A report is about the spec that its pass has read, even if a write of the pass returned a newer one.
-    #[test]
-    fn a_newer_spec_does_not_become_the_one_of_this_pass() {
-        let of = |generation: i64, version: &str| {
-            let mut object = ConfigMap::default();
-            object.metadata.generation = Some(generation);
-            object.metadata.resource_version = Some(version.to_owned());
-            object
-        };
-        let object = as_validated(of(2, "9"), &of(1, "7"));
-        assert_eq!(object.metadata.generation, Some(1));
-        assert_eq!(object.metadata.resource_version.as_deref(), Some("9"));
+fn describe(flaws: &[Flaw]) -> String {
+    let each = flaws.iter().map(|flaw| format!("{}: {}", flaw.path, flaw.error));
+    printable(&each.collect::<Vec<_>>().join("; "))
+}
+
+impl<R: Reconciler> Shared<R> {
+    /// Only the metadata can be read, so there is no status to write: sends an event.
+    async fn unreadable(&self, object: &Read<R>) -> (Option<Duration>, Finish) {
+        let described = describe(object.flaws());
+        warn!(
+            error = described,
+            "the object cannot be read as {}",
+            R::Object::kind(&())
+        );
+        let event = EventRecord::warning(MALFORMED, "Read", &described);
+        self.recorder.publish(&object.object_ref(&()), &event).await;
+        (None, Finish::Terminal)
     }
 }

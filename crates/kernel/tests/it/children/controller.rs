@@ -12,7 +12,7 @@ use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::watch::Watch;
-use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_kernel::{Done, Inputs, NoCleanup, Outcome, Problem, Reader, Reconciler, Report, Writer};
 
 use crate::fixture::{Widget, WidgetStatus};
 
@@ -66,9 +66,9 @@ impl Reconciler for ManyChildren {
     type Observed = Observed;
     type Plan = Plan;
     type Applied = ();
+    type Cleanup = NoCleanup<Self>;
 
     const NAME: &'static str = "brood";
-    const FINALIZER: Option<&'static str> = None;
     const CONDITIONS: &'static [&'static str] = &["Ready"];
     const TRANSITION_EVENTS: &'static [TransitionEvent] = &[];
 
@@ -91,13 +91,6 @@ impl Reconciler for ManyChildren {
         })
     }
 
-    fn cleanup_target(object: &Widget) -> Target {
-        Target {
-            name: object.name_any(),
-            size: 0,
-        }
-    }
-
     async fn observe(&self, read: &Reader, _target: &Target) -> Result<Observed, Problem> {
         Ok(Observed {
             parent: read.parent().clone(),
@@ -106,7 +99,7 @@ impl Reconciler for ManyChildren {
         })
     }
 
-    fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
+    fn plan(target: &Target, observed: &Observed, _: &mut Inputs<'_>) -> Result<Plan, Problem> {
         let parent = &observed.parent;
         let step = |number| {
             let intent = Intent::new(&map(target, number), parent)?;
@@ -127,12 +120,12 @@ impl Reconciler for ManyChildren {
         _observed: &Observed,
         plan: Plan,
         _applied: &mut (),
-    ) -> Result<(), Problem> {
+    ) -> Result<Done, Problem> {
         for step in plan.maps {
             write.apply_change::<ConfigMap>(step, self.0).await?;
         }
         write.apply_change::<Deployment>(plan.deployment, self.0).await?;
-        Ok(())
+        Ok(Done::Complete)
     }
 
     fn report(object: &Widget, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<WidgetStatus> {

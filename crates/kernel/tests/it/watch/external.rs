@@ -13,7 +13,7 @@ use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::external::{ExternalKind, ServedKind};
 use stanchion_kernel::rbac::Rule;
 use stanchion_kernel::watch::Watch;
-use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_kernel::{Done, Inputs, NoCleanup, Outcome, Problem, Reader, Reconciler, Report, Writer};
 
 use crate::fixture::{Running, TestEnv, Widget, WidgetSpec, WidgetStatus, settings};
 
@@ -41,9 +41,9 @@ impl Reconciler for Follower {
     type Observed = Seen;
     type Plan = Option<Intent>;
     type Applied = ();
+    type Cleanup = NoCleanup<Self>;
 
     const NAME: &'static str = "follower";
-    const FINALIZER: Option<&'static str> = None;
     const CONDITIONS: &'static [&'static str] = &["Ready"];
     const TRANSITION_EVENTS: &'static [TransitionEvent] = &[];
 
@@ -64,10 +64,6 @@ impl Reconciler for Follower {
         Ok(object.name_any())
     }
 
-    fn cleanup_target(object: &Widget) -> String {
-        object.name_any()
-    }
-
     async fn observe(&self, read: &Reader, name: &String) -> Result<Seen, Problem> {
         let kind = read.served(&GIZMO).await?;
         let kind = kind.ok_or_else(|| Problem::dependency("NoGizmos", GIZMO.definition()))?;
@@ -83,7 +79,7 @@ impl Reconciler for Follower {
         })
     }
 
-    fn plan(_: &String, seen: &Seen) -> Result<Option<Intent>, Problem> {
+    fn plan(_: &String, seen: &Seen, _: &mut Inputs<'_>) -> Result<Option<Intent>, Problem> {
         let object = json!({
             "apiVersion": seen.kind.resource.api_version, "kind": "Gizmo",
             "metadata": { "name": KEPT }, "spec": { "says": "still here" },
@@ -99,11 +95,11 @@ impl Reconciler for Follower {
         seen: &Seen,
         plan: Option<Intent>,
         (): &mut (),
-    ) -> Result<(), Problem> {
+    ) -> Result<Done, Problem> {
         if let Some(intent) = plan {
             write.apply_external(&seen.kind.resource, &intent).await?;
         }
-        Ok(())
+        Ok(Done::Complete)
     }
 
     fn report(object: &Widget, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<WidgetStatus> {
