@@ -130,13 +130,13 @@ impl Written {
     }
 
     /// The names of the objects of a kind that were applied or merged.
-    pub fn names<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
+    pub fn names(&self, kind: &str) -> impl Iterator<Item = &str> {
         self.objects(kind)
             .filter_map(|object| object.metadata.name.as_deref())
     }
 
     /// The objects of a kind that were applied or merged, as the API server returned them.
-    pub fn objects<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a DynamicObject> {
+    pub fn objects(&self, kind: &str) -> impl Iterator<Item = &DynamicObject> {
         let of_kind = self.0.iter().filter(move |write| write.kind == kind);
         of_kind.filter_map(|write| write.object.as_ref())
     }
@@ -156,7 +156,7 @@ impl Written {
     }
 
     /// The names of the objects of a kind that were deleted.
-    pub fn deletions<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a str> {
+    pub fn deletions(&self, kind: &str) -> impl Iterator<Item = &str> {
         let of_kind = self.0.iter().filter(move |write| write.kind == kind);
         of_kind
             .filter(|write| write.object.is_none())

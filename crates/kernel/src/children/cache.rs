@@ -136,13 +136,13 @@ impl Live {
 }
 
 /// By owner, then by name.
-type Children<K> = HashMap<Key, HashMap<String, Child<<K as ChildKind>::Summary>>>;
+type ByOwner<K> = HashMap<Key, HashMap<String, Child<<K as ChildKind>::Summary>>>;
 
 /// The children of one kind that belong to a controller's objects.
 pub struct ChildCache<K: ChildKind> {
     owner: (String, String),
     manager: String,
-    children: RwLock<Children<K>>,
+    children: RwLock<ByOwner<K>>,
 }
 
 impl<K: ChildKind> ChildCache<K> {
@@ -273,11 +273,11 @@ impl<K: ChildKind> ChildCache<K> {
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Children<K>> {
+    fn read(&self) -> RwLockReadGuard<'_, ByOwner<K>> {
         self.children.read()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Children<K>> {
+    fn write(&self) -> RwLockWriteGuard<'_, ByOwner<K>> {
         self.children.write()
     }
 }

@@ -89,7 +89,7 @@ impl Backoff {
 
 /// Adds up to a fifth, so that objects which failed together are not retried together. It never shortens a delay: a
 /// delay also protects an overloaded server.
-pub fn jitter(delay: Duration) -> Duration {
+pub(super) fn jitter(delay: Duration) -> Duration {
     let delay = delay.min(LONGEST);
     delay.saturating_add(delay.mul_f64(ambient::fraction() / 5.0))
 }
