@@ -16,7 +16,8 @@ const SCHEME: &str = "SCRAM-SHA-256";
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).unwrap();
 /// Higher iteration counts are rejected: a stored verifier determines how long a comparison takes.
 const MAX_ITERATIONS: u32 = 1_000_000;
-const SALT_BYTES: usize = 16;
+/// The length of a salt.
+pub const SALT_BYTES: usize = 16;
 const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
 /// The system returned no random bytes for a salt.
@@ -54,7 +55,12 @@ pub fn encoding(password: &SecretString) -> Encoding {
 pub fn verifier(password: &SecretString) -> Result<SecretString, NoRandomness> {
     let mut salt = [0; SALT_BYTES];
     rand::fill(&mut salt).map_err(|_| NoRandomness)?;
-    Ok(Verifier::derive(password, &salt, ITERATIONS).render().into())
+    Ok(verifier_with(password, &salt))
+}
+
+/// The verifier for a cleartext password with this salt, which must be random.
+pub fn verifier_with(password: &SecretString, salt: &[u8; SALT_BYTES]) -> SecretString {
+    Verifier::derive(password, salt, ITERATIONS).render().into()
 }
 
 /// Whether the cleartext password matches the stored SCRAM verifier; `None` if the stored text is not a verifier.
