@@ -267,6 +267,7 @@ impl Pass<'_> {
             changes.extend(match self.wanted.databases.get(name) {
                 Some(request) => {
                     guards::check_extensions(request, &snapshot.contents, &snapshot.catalog)?;
+                    database::check_schemas(name, request, &snapshot.contents)?;
                     database::diff(
                         name,
                         self.wanted,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use stanchion_api::user::GrantKind;
 use stanchion_kernel::Problem;
 use stanchion_kernel::marks::{Bearer, Mark, Origin, Seal};
 use stanchion_kernel::problem::Cause;
@@ -96,9 +97,26 @@ pub fn diff(
         changes.push(Change::privilege(format!("schema {}", schema.0), statement));
     }
     let asked = grants::wanted(name, role, request, facts, contents);
-    let before = grants::within(name, &wanted.before.grants);
+    let mut before = grants::within(name, &wanted.before.grants);
+    // What a future owner of the database was granted there comes with the ownership.
+    before.retain(|grant| !(request.owner && grant.kind == GrantKind::Database));
     changes.extend(grants::diff(role, &asked, &before, facts, contents));
     changes.into_iter().map(|change| change.within(name)).collect()
+}
+
+/// Waits for the schemas that somebody else creates.
+pub fn check_schemas(name: &str, request: &DatabaseRequest, contents: &Contents) -> Result<(), Problem> {
+    let mut asked = request.schemas.iter();
+    match asked.find(|(schema, request)| !request.create && !contents.schemas.contains_key(*schema)) {
+        None => Ok(()),
+        Some((schema, _)) => Err(Problem::dependency(
+            "SchemaNotFound",
+            format!(
+                "schema {schema:?} does not exist in database {name:?}; create it, or set create: true for it"
+            ),
+        )
+        .with_cause(Cause::Privileges)),
+    }
 }
 
 /// The mark of a database that the operator created. It is written before another owner could write one.

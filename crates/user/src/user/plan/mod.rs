@@ -182,6 +182,11 @@ fn ensure(wanted: &Wanted, current: &Current, inputs: &mut Inputs<'_>) -> Result
         if is_left_alone(wanted, &decided.passwords) {
             decided.left = changes;
         } else if !changes.is_empty() {
+            for (name, contents) in &current.contents {
+                if let Some(request) = wanted.databases.get(name) {
+                    database::check_schemas(name, request, contents)?;
+                }
+            }
             plan.sql = Some(SqlPlan {
                 admin: current.server.target.clone(),
                 viewer: current.server.viewer.clone(),
