@@ -163,7 +163,7 @@ pub struct Adoption {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tls {
-    /// TLS mode, with the meaning of libpq's `sslmode`.
+    /// TLS mode, with the meaning of libpq's `sslmode`. Only `verify-ca` and `verify-full` verify the server.
     #[serde(default)]
     pub mode: TlsMode,
     /// The certificate authority that signed the server's certificate.

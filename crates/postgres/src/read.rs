@@ -66,9 +66,10 @@ impl ReadSession {
     /// One query, in its own transaction, which only reads.
     pub async fn query(&self, query: &Query) -> Result<Vec<Row>, Error> {
         let query = std::slice::from_ref(query);
-        let mut results = match self.reads_by_default() {
-            true => self.pipeline(&Prologue::default(), query, None).await?,
-            false => self.snapshot(query).await?,
+        let mut results = if self.reads_by_default() {
+            self.pipeline(&Prologue::default(), query, None).await?
+        } else {
+            self.snapshot(query).await?
         };
         Ok(results.pop().unwrap_or_default())
     }

@@ -264,9 +264,10 @@ impl Session {
         let sql = statement.expose_sql();
         // Only BEGIN can say that a transaction writes, and this statement has none. So the default gives way for it, in
         // the same round trip.
-        let (messages, at): (&[&str], usize) = match self.reads_by_default {
-            true => (&[DEFAULT_OF_SERVER, sql, READ_BY_DEFAULT], 1),
-            false => (&[sql], 0),
+        let (messages, at): (&[&str], usize) = if self.reads_by_default {
+            (&[DEFAULT_OF_SERVER, sql, READ_BY_DEFAULT], 1)
+        } else {
+            (&[sql], 0)
         };
         let answer = self.send(messages, messages.len()).await;
         match answer.lost {

@@ -1,15 +1,14 @@
 //! Generates passwords by rules (`password.generate`).
 //!
-//! Every character comes from the system's randomness through a cryptographic generator, and is drawn without bias.
+//! Every character comes from a cryptographic generator, and is drawn without bias.
 //! Rules that cannot be satisfied are refused before anything is drawn, with the field that has to change: an object
 //! must not wait forever for a password that cannot exist.
 
 #[cfg(test)]
 mod tests;
 
-use rand::rngs::StdRng;
+use rand::CryptoRng;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
-use rand::{CryptoRng, SeedableRng as _};
 use secrecy::SecretString;
 use stanchion_api::user::Generate;
 use stanchion_kernel::Problem;
@@ -25,16 +24,8 @@ const LENGTHS: std::ops::RangeInclusive<u32> = 16..=128;
 const FEWEST_CHARACTERS: usize = 10;
 
 /// A new password that satisfies all rules.
-pub fn password(generate: &Generate) -> Result<SecretString, Problem> {
-    let rules = Rules::of(generate)?;
-    let mut rng = StdRng::try_from_os_rng().map_err(|error| {
-        Problem::transient(
-            "NoRandomness",
-            "the system gives no random numbers, so no password can be made",
-        )
-        .caused_by(error)
-    })?;
-    Ok(rules.draw(&mut rng).into())
+pub fn password(generate: &Generate, random: &mut dyn CryptoRng) -> Result<SecretString, Problem> {
+    Ok(Rules::of(generate)?.draw(random).into())
 }
 
 /// Whether a password that satisfies all rules can exist.
@@ -136,7 +127,7 @@ impl Rules {
         Ok(())
     }
 
-    fn draw(mut self, rng: &mut impl CryptoRng) -> String {
+    fn draw(mut self, rng: &mut (impl CryptoRng + ?Sized)) -> String {
         let mut password = String::with_capacity(self.length);
         if self.first_letter {
             // If the minimums fill the whole password, the first letter has to be one of them.

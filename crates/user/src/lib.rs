@@ -1,17 +1,15 @@
 //! `PostgresUser` and `PostgresInstance`: a role, its password, its privileges, and its cleanup.
 //!
 //! ```text
-//! user/       the controller of PostgresUser: validate, observe, plan, apply, report
-//! instance/   the controller of PostgresInstance, in one file
+//! user/       the controller of PostgresUser: validate, observe, plan, apply, cleanup, report
+//! instance/   the controller of PostgresInstance, in the same steps
 //! server      which server an object uses, and its connection
 //! rules       what a server opens to a namespace
-//! contact     condition messages about the connection to a server
 //! credentials the contents of the application's Secret
 //! generate    passwords
 //! webhook     validation when somebody applies an object
 //! ```
 
-pub mod contact;
 pub mod credentials;
 pub mod generate;
 pub mod instance;

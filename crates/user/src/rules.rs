@@ -11,7 +11,6 @@ use stanchion_kernel::Problem;
 use stanchion_kernel::marks::Found;
 
 use crate::user::catalog::{DatabaseFacts, RoleRef};
-use crate::user::privilege_keywords;
 use crate::user::target::{DatabaseRequest, SchemaRequest};
 use pattern::is_among;
 pub(crate) use pattern::is_like;
@@ -299,7 +298,7 @@ impl Rules {
 fn more_than(most: &[Privilege], request: &DatabaseRequest) -> Option<String> {
     let mut open = DatabaseRequest::default();
     open.schemas.insert("public".into(), SchemaRequest::default());
-    privilege_keywords::add_to_database(&mut open, most);
+    open.add(most);
     let inside = open.schemas.get("public").cloned().unwrap_or_default();
     let words = request.privileges.difference(&open.privileges);
     let schemas = request.schemas.iter().flat_map(|(name, schema)| {
@@ -359,7 +358,7 @@ mod tests {
     fn words_are_open_up_to_what_is_said() {
         let request = |words: &[Privilege]| {
             let mut request = DatabaseRequest::default();
-            privilege_keywords::add_to_database(&mut request, words);
+            request.add(words);
             request
         };
         let read = [Privilege::Read];

@@ -1,4 +1,4 @@
-//! Resolves the server of an object, and its connection.
+//! Resolves the server of an object and its connection, and describes the connection for conditions.
 
 use std::sync::Arc;
 
@@ -20,9 +20,6 @@ use crate::rules::Rules;
 use crate::setup::Setup;
 use crate::user::catalog::Viewer;
 
-/// The reason of an instance that no longer allows a namespace.
-pub const NOT_ALLOWED: &str = "NamespaceNotAllowed";
-
 /// Whether a server may be used.
 pub enum Access {
     /// It may.
@@ -41,6 +38,13 @@ pub struct Server {
     pub endpoints: Endpoints,
     /// TLS mode for applications.
     pub tls: pg::TlsMode,
+}
+
+/// The same connection, to another database.
+pub fn database(target: &pg::ConnectionConfig, name: &str) -> Result<pg::ConnectionConfig, Problem> {
+    target
+        .with_database(name)
+        .map_err(|error| Problem::permanent("InvalidSpec", error.to_string()).caused_by(error))
 }
 
 /// Resolves the server of an object. An object that was provisioned there learns when it may no longer use the server;
@@ -188,4 +192,31 @@ fn value(secret: &SecretValues, name: &str, key: &str) -> Result<SecretString, P
 
 fn trimmed(value: &SecretString) -> SecretString {
     value.expose_secret().trim_end_matches(['\n', '\r']).into()
+}
+
+/// Whether the server's identity was verified.
+pub const fn verification(security: pg::Security) -> &'static str {
+    match (security.verified, security.encrypted) {
+        (true, _) => "; the server was verified",
+        (false, true) => {
+            "; the connection is encrypted, but the server was not verified: use tls.mode verify-full"
+        }
+        (false, false) => {
+            "; the connection is not encrypted, and the server was not verified: use tls.mode verify-full"
+        }
+    }
+}
+
+/// Password verifiers are part of statements. A superuser switches the server's log off for them, others need a
+/// privilege.
+pub fn log_exposure(server: &pg::Server) -> String {
+    if server.keeps_log_clean {
+        return String::new();
+    }
+    format!(
+        "; the administrator cannot switch off the server's log for its statements, so that verifiers of passwords may \
+         appear there: {} {:?}",
+        pg::server::LOG_GRANTS,
+        server.role
+    )
 }

@@ -1,12 +1,10 @@
 //! An instance has no changes to apply.
 
-use stanchion_kernel::Problem;
+use stanchion_kernel::Done;
 
 use super::plan::Plan;
 
-/// Applies the plan.
-pub fn apply(plan: &Plan) -> Result<(), Problem> {
-    match plan {
-        Plan::Nothing => Ok(()),
-    }
+/// Applies no change.
+pub fn apply(Plan: Plan) -> Done {
+    Done::Complete
 }

@@ -15,7 +15,7 @@ use stanchion_api::{PostgresInstance, PostgresInstanceStatus};
 use stanchion_kernel::events::{Severity, TransitionEvent};
 use stanchion_kernel::rbac::{READ, Rule};
 use stanchion_kernel::watch::Watch;
-use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_kernel::{Done, Inputs, NoCleanup, Outcome, Problem, Reader, Reconciler, Report, Writer};
 
 use self::observe::Current;
 use self::plan::Plan;
@@ -39,9 +39,9 @@ impl Reconciler for InstanceController {
     type Observed = Current;
     type Plan = Plan;
     type Applied = ();
+    type Cleanup = NoCleanup<Self>;
 
     const NAME: &'static str = "instance";
-    const FINALIZER: Option<&'static str> = None;
     const CONDITIONS: &'static [&'static str] = &[CONNECTED];
     const TRANSITION_EVENTS: &'static [TransitionEvent] = &[
         TransitionEvent {
@@ -70,15 +70,11 @@ impl Reconciler for InstanceController {
         validate::validate(instance)
     }
 
-    fn cleanup_target(instance: &PostgresInstance) -> PostgresInstance {
-        validate::cleanup_target(instance)
-    }
-
     async fn observe(&self, read: &Reader, instance: &PostgresInstance) -> Result<Current, Problem> {
         observe::observe(&self.setup, read, instance).await
     }
 
-    fn plan(instance: &PostgresInstance, current: &Current) -> Result<Plan, Problem> {
+    fn plan(instance: &PostgresInstance, current: &Current, _: &mut Inputs<'_>) -> Result<Plan, Problem> {
         Ok(plan::plan(instance, current))
     }
 
@@ -89,8 +85,8 @@ impl Reconciler for InstanceController {
         _: &Current,
         plan: Plan,
         (): &mut (),
-    ) -> Result<(), Problem> {
-        apply::apply(&plan)
+    ) -> Result<Done, Problem> {
+        Ok(apply::apply(plan))
     }
 
     fn report(

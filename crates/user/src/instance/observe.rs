@@ -4,7 +4,6 @@ use stanchion_api::PostgresInstance;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::session::Security;
 
-use crate::contact;
 use crate::server;
 use crate::setup::Setup;
 
@@ -22,7 +21,7 @@ pub struct Current {
 /// Connects to the server and reads its properties.
 pub async fn observe(setup: &Setup, read: &Reader, instance: &PostgresInstance) -> Result<Current, Problem> {
     let server = server::of_instance(read, setup, instance).await?;
-    let session = setup.pools.get(&server.target).await?;
+    let session = setup.pools.read_only(&server.target).await?;
     let inspected = session.inspect(&[]).await?;
     Ok(Current {
         address: server.target.to_string(),
@@ -30,7 +29,7 @@ pub async fn observe(setup: &Setup, read: &Reader, instance: &PostgresInstance) 
         system: session.identity().system().to_owned(),
         replica: inspected.0.in_recovery,
         security: session.security(),
-        log: contact::log(&inspected.0),
+        log: server::log_exposure(&inspected.0),
     })
 }
 

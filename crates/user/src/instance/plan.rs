@@ -4,14 +4,11 @@ use stanchion_api::PostgresInstance;
 
 use super::observe::Current;
 
-/// The changes.
+/// No change.
 #[derive(Debug)]
-pub enum Plan {
-    /// Do nothing.
-    Nothing,
-}
+pub struct Plan;
 
 /// Plans no change, whatever was observed.
 pub fn plan(_: &PostgresInstance, _: &Current) -> Plan {
-    Plan::Nothing
+    Plan
 }

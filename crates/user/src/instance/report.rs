@@ -10,7 +10,7 @@ use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::{Outcome, Report};
 
 use super::InstanceController;
-use crate::contact;
+use crate::server;
 
 /// How often a reachable server is checked.
 const INTERVAL: Duration = Duration::from_mins(10);
@@ -34,9 +34,9 @@ pub fn report(
             } else {
                 "PostgreSQL"
             };
-            let (reach, log) = (contact::reach(current.security), &current.log);
+            let (verified, log) = (server::verification(current.security), &current.log);
             let message = format!(
-                "connected to {}: {role} {}{reach}{log}",
+                "connected to {}: {role} {}{verified}{log}",
                 current.address, current.version
             );
             conditions.set(CONNECTED, Truth::True, "Connected", &message);

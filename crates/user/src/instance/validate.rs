@@ -1,4 +1,4 @@
-//! The target of an instance. The schema checks everything that can be checked without a connection.
+//! The schema of an instance has no rule that it does not enforce itself.
 
 use stanchion_api::PostgresInstance;
 use stanchion_kernel::Problem;
@@ -6,9 +6,4 @@ use stanchion_kernel::Problem;
 /// The target is the object itself.
 pub fn validate(instance: &PostgresInstance) -> Result<PostgresInstance, Problem> {
     Ok(instance.clone())
-}
-
-/// An instance that is being deleted has nothing to clean up: the operator creates nothing for it.
-pub fn cleanup_target(instance: &PostgresInstance) -> PostgresInstance {
-    instance.clone()
 }

@@ -1,29 +1,29 @@
 //! The controller of `PostgresUser`. Each step of a reconcile is one file, or one folder.
 
-mod acl;
 pub mod apply;
 pub mod catalog;
+pub mod cleanup;
 pub mod contents;
-pub mod database_oid;
+pub mod guards;
 pub mod observe;
 pub mod output;
+pub mod ownership;
 pub mod passwords;
 pub mod plan;
-pub mod privilege_keywords;
 pub mod report;
 pub mod rotation;
-pub mod snapshot;
 pub mod target;
 pub mod validate;
+pub mod withdrawn;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
-use stanchion_api::user::{FINALIZER, PostgresUserStatus, annotation, condition};
+use stanchion_api::user::{PostgresUserStatus, annotation, condition};
 use stanchion_api::{PostgresInstance, PostgresUser};
 use stanchion_kernel::events::{Severity, TransitionEvent};
 use stanchion_kernel::rbac::{READ, Rule};
 use stanchion_kernel::watch::Watch;
-use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_kernel::{Done, Inactive, Inputs, Outcome, Problem, Reader, Reconciler, Report, Writer};
 
 pub use validate::{instance, username as check_username, username_is_immutable, validate as check};
 
@@ -52,13 +52,13 @@ const fn transition(condition: &'static str, status: &'static str, kind: Severit
 
 impl Reconciler for UserController {
     type Object = PostgresUser;
-    type Target = target::Target;
+    type Target = target::Wanted;
     type Observed = observe::Observed;
     type Plan = plan::Plan;
     type Applied = apply::Applied;
+    type Cleanup = cleanup::UserCleanup;
 
     const NAME: &'static str = "user";
-    const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const ANNOTATIONS: &'static [&'static str] = &[
         annotation::RECONCILE_AT,
         annotation::ROTATE_AT,
@@ -109,40 +109,55 @@ impl Reconciler for UserController {
         ]
     }
 
+    fn is_suspended(user: &PostgresUser) -> bool {
+        validate::is_suspended(user)
+    }
+
     fn validate(user: &PostgresUser) -> Result<Self::Target, Problem> {
-        validate::validate_or_inactive(user)
+        validate::validate(user)
     }
 
-    fn cleanup_target(user: &PostgresUser) -> Self::Target {
-        validate::cleanup_target(user)
+    async fn observe(&self, read: &Reader, wanted: &Self::Target) -> Result<Self::Observed, Problem> {
+        Box::pin(observe::observe(&self.setup, read, wanted)).await
     }
 
-    async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
-        observe::observe(&self.setup, read, target).await
-    }
-
-    fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
-        plan::plan(target, observed)
+    fn plan(
+        wanted: &Self::Target,
+        observed: &Self::Observed,
+        inputs: &mut Inputs<'_>,
+    ) -> Result<Self::Plan, Problem> {
+        plan::plan(wanted, observed, inputs)
     }
 
     fn pre_apply_status(
         user: &PostgresUser,
-        target: &Self::Target,
-        observed: &Self::Observed,
+        wanted: &Self::Target,
+        _: &Self::Observed,
         plan: &Self::Plan,
     ) -> Option<PostgresUserStatus> {
-        report::pre_apply_status(user, target, observed, plan)
+        report::pre_apply_status(user, wanted, plan)
     }
 
     async fn apply(
         &self,
         write: &Writer,
-        target: &Self::Target,
-        observed: &Self::Observed,
+        wanted: &Self::Target,
+        _: &Self::Observed,
         plan: Self::Plan,
         applied: &mut Self::Applied,
+    ) -> Result<Done, Problem> {
+        Box::pin(apply::apply(&self.setup, write, wanted, plan, applied)).await
+    }
+
+    /// Neither `suspend` nor an invalid spec keeps a login open after its server was withdrawn.
+    async fn inactive(
+        &self,
+        read: &Reader,
+        write: &Writer,
+        user: &PostgresUser,
+        _: Inactive<'_>,
     ) -> Result<(), Problem> {
-        Box::pin(apply::apply(&self.setup, write, target, observed, plan, applied)).await
+        withdrawn::inactive(&self.setup, read, write, user).await
     }
 
     fn report(
@@ -151,5 +166,9 @@ impl Reconciler for UserController {
         now: Timestamp,
     ) -> Report<PostgresUserStatus> {
         report::report(user, outcome, now)
+    }
+
+    fn report_suspended(user: &PostgresUser, _: Timestamp) -> Report<PostgresUserStatus> {
+        report::suspended(user)
     }
 }

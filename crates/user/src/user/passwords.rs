@@ -1,16 +1,69 @@
-//! The desired password of each login, and whether it is set.
+//! The password of a role: where it comes from, whether the role has it, and what to change.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
+use stanchion_api::user::Generate;
 use stanchion_kernel::redact::{FingerprintKey, Verdict};
+use stanchion_kernel::{Inputs, Problem};
 use stanchion_postgres::scram::{self, Encoding};
 
 use super::catalog::{Catalog, RoleFacts, Stored};
-use super::plan::role::PasswordChange;
-use super::target::Password;
+use super::rotation::{self, Clock};
+use super::target::{Password, RotationRequest, Wanted};
+use crate::generate;
 
 /// The field that a fingerprint is bound to, so that it cannot be moved to another.
 const FIELD: &str = "password";
+
+/// What the Secrets say about the password.
+pub enum Source {
+    /// A key of the user's Secret, and whether a trailing line break was removed from its value.
+    Given(Password, bool),
+    /// The operator generates it.
+    Generated(Box<Generated>),
+    /// The Secret is missing, but the role has worked before: the reason and the message.
+    Lost(&'static str, String),
+    /// The role has no password.
+    None,
+}
+
+/// A generated password, as far as there is one.
+pub struct Generated {
+    /// The rules for its characters.
+    pub rules: Generate,
+    /// When it is replaced.
+    pub rotation: RotationRequest,
+    /// The value in the credentials Secret.
+    pub stored: Option<SecretString>,
+    /// The annotations of that Secret, which record the rotation.
+    pub annotations: Option<BTreeMap<String, String>>,
+}
+
+impl Generated {
+    fn clock(&self, wanted: &Wanted, now: Timestamp) -> Clock {
+        rotation::clock(wanted, &self.rotation, self.annotations.as_ref(), now)
+    }
+
+    /// The stored password, unless another one is due.
+    fn current(&self, clock: &Clock) -> Option<Password> {
+        let stored = self.stored.clone().filter(|_| !clock.is_due());
+        stored.map(|value| Password { value, as_is: false })
+    }
+}
+
+/// The change of a password.
+#[derive(Clone, Debug)]
+pub enum PasswordChange {
+    /// No change.
+    Keep,
+    /// Set it to this verifier.
+    Set(SecretString),
+    /// Remove it.
+    Clear,
+}
 
 /// The state of the role's passwords.
 #[derive(Default)]
@@ -50,7 +103,7 @@ pub struct Login {
     /// Its name.
     pub name: String,
     /// The role as it is.
-    pub catalog: Catalog,
+    pub catalog: Arc<Catalog>,
     /// Whether it may log in now.
     pub enabled: bool,
     /// The change of its password.
@@ -104,57 +157,217 @@ impl Passwords {
     }
 }
 
-/// Whether the role has this password, and the change if not. The stored verifier decides if it can be read; otherwise
-/// the fingerprint of the last password does.
-pub fn compare(
-    password: &Password,
-    catalog: &Catalog,
-    key: &FingerprintKey,
-    uid: &str,
-    applied: Option<&str>,
-) -> Result<PasswordChange, scram::NoRandomness> {
-    let same_as_applied =
-        applied.is_some_and(|applied| key.compare(applied, uid, FIELD, &[&password.value]) == Verdict::Same);
-    let is_set = match catalog.role.as_ref().map(|role| &role.stored) {
-        None | Some(Stored::Nothing) => false,
-        Some(Stored::Unreadable) => same_as_applied,
-        // The server encoded it in a way that cannot be repeated here.
-        Some(Stored::Verifier(stored))
-            if password.as_is
-                && scram::encoding(&password.value) == Encoding::Clear
-                && scram::encoding(stored) == Encoding::Md5 =>
-        {
-            same_as_applied
+/// The roles of a request, as they are: the role itself, and its two logins if it has them.
+#[derive(Clone, Copy)]
+pub struct Roles<'a> {
+    /// The role.
+    pub main: &'a Catalog,
+    /// The logins, by name.
+    pub logins: &'a [(String, Arc<Catalog>)],
+}
+
+/// Compares the password with that of the role. A new password, and the salt of a verifier, come from `inputs`.
+pub fn decide(
+    wanted: &Wanted,
+    source: &Source,
+    roles: Roles<'_>,
+    inputs: &mut Inputs<'_>,
+) -> Result<Passwords, Problem> {
+    let applied = wanted.before.password_fingerprint.as_deref();
+    let retired_logins = || roles.logins.iter().filter_map(retired).collect();
+    match source {
+        Source::Lost(reason, message) => Ok(Passwords {
+            unavailable: Some((*reason, message.clone())),
+            fingerprint: applied.map(Into::into),
+            changed: wanted.before.password_changed,
+            dual: retired_logins(),
+            ..Passwords::default()
+        }),
+        Source::None => Ok(Passwords {
+            main: Some(clear(roles.main, applied)),
+            fingerprint: Some(NO_PASSWORD.into()),
+            dual: retired_logins(),
+            ..Passwords::default()
+        }),
+        Source::Given(password, trimmed) => Ok(Passwords {
+            main: Some(LastSet::of(wanted, roles.main).compare(password, roles.main, inputs)),
+            changed: wanted.before.password_changed,
+            trimmed: *trimmed,
+            dual: retired_logins(),
+            ..with_value(wanted, password, roles.main)
+        }),
+        Source::Generated(generated) => {
+            let clock = generated.clock(wanted, inputs.now);
+            let (password, clock) = match generated.current(&clock) {
+                Some(password) => (password, clock),
+                None => {
+                    let value = generate::password(&generated.rules, inputs.random)?;
+                    (Password { value, as_is: false }, clock.rotated())
+                }
+            };
+            Ok(of_generated(wanted, &password, &clock, roles, inputs))
         }
-        Some(Stored::Verifier(stored)) => is_stored(password, stored),
-    };
-    if is_set {
-        return Ok(PasswordChange::Keep);
     }
-    let value = if password.as_is {
-        password.value.clone()
-    } else {
-        scram::verifier(&password.value)?
+}
+
+/// Whether the role lacks the password that it should have. It decides by what was read only, for a reconcile that
+/// failed before it had a plan.
+pub fn is_pending(wanted: &Wanted, source: &Source, roles: Roles<'_>, now: Timestamp) -> bool {
+    let applied = LastSet::of(wanted, roles.main);
+    match source {
+        Source::Lost(..) | Source::None => false,
+        Source::Given(password, _) => !applied.is_set(password, roles.main),
+        Source::Generated(generated) => {
+            let clock = generated.clock(wanted, now);
+            let Some(password) = generated.current(&clock) else {
+                return true;
+            };
+            let mut logins = roles.logins.iter();
+            let owner = if clock.is_dual() {
+                let active = logins.find(|(name, _)| name == clock.active_login());
+                active.map(|(_, catalog)| &**catalog)
+            } else {
+                Some(roles.main)
+            };
+            owner.is_none_or(|owner| !applied.is_set(&password, owner))
+        }
+    }
+}
+
+/// What follows from the value alone.
+fn with_value(wanted: &Wanted, password: &Password, catalog: &Catalog) -> Passwords {
+    let applied = LastSet::of(wanted, catalog);
+    let fingerprint = applied.next(password);
+    // An application cannot log in with a hash.
+    let is_clear = scram::encoding(&password.value) == Encoding::Clear;
+    Passwords {
+        source_changed: applied.fingerprint != Some(fingerprint.as_str()),
+        fingerprint: Some(fingerprint),
+        current: is_clear.then(|| password.value.clone()),
+        ..Passwords::default()
+    }
+}
+
+fn of_generated(
+    wanted: &Wanted,
+    password: &Password,
+    clock: &Clock,
+    roles: Roles<'_>,
+    inputs: &mut Inputs<'_>,
+) -> Passwords {
+    let applied = LastSet::of(wanted, roles.main);
+    let mut all = Passwords {
+        rotated: clock.rotating_since(),
+        changed: clock.changed(),
+        next: clock.next(),
+        terminates: clock.terminates(),
+        request: clock.request(),
+        ..with_value(wanted, password, roles.main)
     };
-    Ok(PasswordChange::Set(value))
+    if !clock.is_dual() {
+        all.main = Some(applied.compare(password, roles.main, inputs));
+        all.dual = roles.logins.iter().filter_map(retired).collect();
+        return all;
+    }
+    all.main = Some(clear(roles.main, Some(NO_PASSWORD)));
+    all.grace_ends = clock.grace_ends();
+    all.active = Some(clock.active_login().to_owned());
+    for login in roles.logins {
+        let (name, catalog) = login;
+        let change = if name == clock.active_login() {
+            applied.compare(password, catalog, inputs)
+        } else if clock.in_grace() && catalog.role.is_some() {
+            PasswordChange::Keep
+        } else {
+            all.dual.extend(retired(login));
+            continue;
+        };
+        all.dual.push(Login {
+            change,
+            enabled: true,
+            name: name.clone(),
+            catalog: Arc::clone(catalog),
+        });
+    }
+    all
+}
+
+/// An existing login whose grace period has ended.
+fn retired((name, catalog): &(String, Arc<Catalog>)) -> Option<Login> {
+    catalog.role.is_some().then(|| Login {
+        change: clear(catalog, Some(NO_PASSWORD)),
+        enabled: false,
+        name: name.clone(),
+        catalog: Arc::clone(catalog),
+    })
+}
+
+/// The last password that was set.
+struct LastSet<'a> {
+    key: &'a FingerprintKey,
+    uid: &'a str,
+    fingerprint: Option<&'a str>,
+}
+
+impl<'a> LastSet<'a> {
+    fn of(wanted: &'a Wanted, catalog: &'a Catalog) -> Self {
+        Self {
+            key: catalog.viewer.marks.key(),
+            uid: &wanted.identity.uid,
+            fingerprint: wanted.before.password_fingerprint.as_deref(),
+        }
+    }
+
+    fn is(&self, password: &Password) -> bool {
+        let compare = |applied| self.key.compare(applied, self.uid, FIELD, &[&password.value]);
+        self.fingerprint.map(compare) == Some(Verdict::Same)
+    }
+
+    /// The fingerprint to keep: the old one while it matches, because a new one would cause a needless write.
+    fn next(&self, password: &Password) -> String {
+        match self.fingerprint {
+            Some(applied) if self.is(password) => applied.to_owned(),
+            _ => self.key.fingerprint(self.uid, FIELD, &[&password.value]),
+        }
+    }
+
+    /// Whether the role has this password. The stored verifier decides if it can be read; otherwise the fingerprint of
+    /// the last password does.
+    fn is_set(&self, password: &Password, catalog: &Catalog) -> bool {
+        match catalog.role.as_ref().map(|role| &role.stored) {
+            None | Some(Stored::Nothing) => false,
+            Some(Stored::Unreadable) => self.is(password),
+            // The server encoded it in a way that cannot be repeated here.
+            Some(Stored::Verifier(stored))
+                if password.as_is
+                    && scram::encoding(&password.value) == Encoding::Clear
+                    && scram::encoding(stored) == Encoding::Md5 =>
+            {
+                self.is(password)
+            }
+            Some(Stored::Verifier(stored)) => is_stored(password, stored),
+        }
+    }
+
+    /// The change that gives the role this password.
+    fn compare(&self, password: &Password, catalog: &Catalog, inputs: &mut Inputs<'_>) -> PasswordChange {
+        if self.is_set(password, catalog) {
+            return PasswordChange::Keep;
+        }
+        if password.as_is {
+            return PasswordChange::Set(password.value.clone());
+        }
+        let mut salt = [0; scram::SALT_BYTES];
+        inputs.random.fill_bytes(&mut salt);
+        PasswordChange::Set(scram::salted_verifier(&password.value, &salt))
+    }
 }
 
 fn is_stored(password: &Password, stored: &SecretString) -> bool {
-    use secrecy::ExposeSecret as _;
     if scram::encoding(&password.value) != Encoding::Clear {
         return stanchion_kernel::redact::same(&password.value, stored);
     }
     scram::matches(&password.value, stored.expose_secret()).unwrap_or(false)
-}
-
-/// The fingerprint to keep: the old one while it matches, because a new one would cause a needless write.
-pub fn fingerprint(password: &Password, key: &FingerprintKey, uid: &str, applied: Option<&str>) -> String {
-    match applied {
-        Some(applied) if key.compare(applied, uid, FIELD, &[&password.value]) == Verdict::Same => {
-            applied.to_owned()
-        }
-        _ => key.fingerprint(uid, FIELD, &[&password.value]),
-    }
 }
 
 /// Whether a role has a password although it should not.

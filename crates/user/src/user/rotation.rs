@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use stanchion_api::user::RotationStrategy;
 
-use super::target::{RotationRequest, Wanted};
+use super::target::{RotationRequest, Wanted, login_names};
 
 /// When the password in the Secret was generated.
 pub const CHANGED: &str = "db.example.com/password-changed";
@@ -17,11 +17,6 @@ pub const CHANGED: &str = "db.example.com/password-changed";
 pub const REQUEST: &str = "db.example.com/password-request";
 /// The login of the password.
 pub const LOGIN: &str = "db.example.com/password-login";
-
-/// The two logins of a role.
-pub fn login_names(username: &str) -> [String; 2] {
-    [format!("{username}_a"), format!("{username}_b")]
-}
 
 /// What is due at one time.
 #[derive(Clone, Debug)]

@@ -1,30 +1,22 @@
-//! What a `PostgresUser` requests, validated.
+//! What a `PostgresUser` requests, validated; and what its privilege keywords mean.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use kube::ResourceExt;
 use secrecy::SecretString;
+use stanchion_api::PostgresUser;
 use stanchion_api::user::{
-    AppliedGrant, CreateDatabase, CredentialsSecret, DeletionPolicy, DriftMode, Encoding, ExistingRolePolicy,
-    Generate, InstanceRef, Membership, MembershipPolicy, OnDelete, Role, RotationStrategy, SecretKeyRef,
+    AppliedGrant, CreateDatabase, CredentialsSecret, DriftMode, Encoding, ExistingRolePolicy, Generate,
+    InstanceRef, Membership, MembershipPolicy, Privilege, Role, RotationStrategy, SecretKeyRef, condition,
 };
-use stanchion_kernel::marks::Owner;
+use stanchion_kernel::condition::find;
+use stanchion_kernel::marks::{Mark, Owner};
 
 /// The kind in the marks of this controller.
 pub const KIND: &str = "PostgresUser";
-
-/// The validated request.
-pub enum Target {
-    /// An active role.
-    Ensure(Box<Wanted>),
-    /// A suspended object: nothing is changed.
-    Suspended(Box<InactiveTarget>),
-    /// An invalid spec: nothing is changed until it is fixed.
-    Invalid(Box<InactiveTarget>, Box<Refusal>),
-    /// A role to remove.
-    Cleanup(Box<CleanupTarget>),
-}
 
 /// The object's identity, as marks record it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,25 +29,16 @@ pub struct Identity {
     pub uid: String,
 }
 
-/// A role that was created, independent of the current spec.
-#[derive(Clone, Debug)]
-pub struct InactiveTarget {
-    /// Its owner.
-    pub identity: Identity,
-    /// The record of earlier reconciles.
-    pub before: Before,
-}
-
-/// Why a spec is refused.
-#[derive(Clone, Debug)]
-pub struct Refusal {
-    /// The reason.
-    pub reason: &'static str,
-    /// The message.
-    pub message: String,
-}
-
 impl Identity {
+    /// The identity of an object.
+    pub fn of(user: &PostgresUser) -> Self {
+        Self {
+            namespace: user.namespace().unwrap_or_default(),
+            name: user.name_any(),
+            uid: user.uid().unwrap_or_default(),
+        }
+    }
+
     /// The owner for a mark.
     pub fn owner(&self) -> Owner {
         Owner {
@@ -64,6 +47,36 @@ impl Identity {
             name: self.name.clone(),
             uid: self.uid.clone(),
         }
+    }
+
+    /// Whether a mark is this object's.
+    pub fn owns(&self, mark: &Mark) -> bool {
+        mark.owner.kind == KIND && mark.owner.uid == self.uid
+    }
+}
+
+/// The reasons of conditions that a later reconcile decides by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Of `Ready`: the instance no longer allows the namespace.
+    NamespaceNotAllowed,
+    /// Of `Drifted`: drift was found and corrected.
+    Corrected,
+}
+
+impl Reason {
+    /// The word in the status.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NamespaceNotAllowed => "NamespaceNotAllowed",
+            Self::Corrected => "Corrected",
+        }
+    }
+
+    /// The reason of a condition, if it is one of these.
+    pub fn of(condition: &Condition) -> Option<Self> {
+        let all = [Self::NamespaceNotAllowed, Self::Corrected];
+        all.into_iter().find(|reason| condition.reason == reason.as_str())
     }
 }
 
@@ -103,6 +116,26 @@ pub struct Wanted {
     pub before: Before,
 }
 
+impl Wanted {
+    /// The names of the role's two logins (`DualUser`), if there are or were two.
+    pub fn logins(&self) -> Vec<String> {
+        let asked = match &self.password {
+            PasswordRequest::Generated(_, rotation) => rotation.strategy == RotationStrategy::DualUser,
+            PasswordRequest::From(..) | PasswordRequest::None => false,
+        };
+        if asked || self.before.active_login.is_some() || !self.before.retiring_logins.is_empty() {
+            login_names(&self.username).to_vec()
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+/// The two logins of a role.
+pub fn login_names(username: &str) -> [String; 2] {
+    [format!("{username}_a"), format!("{username}_b")]
+}
+
 /// The status' record of earlier reconciles.
 #[derive(Clone, Debug, Default)]
 pub struct Before {
@@ -134,6 +167,46 @@ pub struct Before {
     pub databases: Vec<String>,
     /// The Secrets that were written.
     pub credentials_secrets: Vec<String>,
+}
+
+impl Before {
+    /// The record of earlier reconciles.
+    pub fn of(user: &PostgresUser) -> Self {
+        let Some(status) = user.status.clone() else {
+            return Self::default();
+        };
+        let password = status.password.unwrap_or_default();
+        // Only after a complete reconcile is there drift: a new spec that failed to apply does not count.
+        let applied =
+            find(&status.conditions, condition::DRIFTED).and_then(|drifted| drifted.observed_generation);
+        // A withdrawn server has disabled the login, which is not drift.
+        let ready = find(&status.conditions, condition::READY);
+        let withdrawn = ready.and_then(Reason::of) == Some(Reason::NamespaceNotAllowed);
+        Self {
+            username: status.provisioned_username,
+            instance: status.provisioned_instance_ref,
+            converged: status.created == Some(true) && applied == user.metadata.generation && !withdrawn,
+            grants: status.grants,
+            password_fingerprint: status.applied_secret_hash,
+            password_changed: password.last_changed,
+            active_login: password.active_login,
+            retiring_logins: password.retiring_logins,
+            rotation_request: status.rotated_at_request,
+            oid: status.role_oid.and_then(|oid| u32::try_from(oid).ok()),
+            seal: status.role_seal,
+            database: status.provisioned_database,
+            databases: status
+                .databases
+                .into_iter()
+                .map(|database| database.name)
+                .collect(),
+            credentials_secrets: status
+                .stale_secrets
+                .into_iter()
+                .chain(status.credentials_secret_name)
+                .collect(),
+        }
+    }
 }
 
 /// The source of the password.
@@ -198,26 +271,6 @@ pub struct SchemaRequest {
     pub default_for: Vec<String>,
 }
 
-/// A role to remove, as recorded in the status.
-pub struct CleanupTarget {
-    /// Its owner.
-    pub identity: Identity,
-    /// The server.
-    pub instance: Option<InstanceRef>,
-    /// The role; `None` if no reconcile ever reached the database.
-    pub username: Option<String>,
-    /// What happens to the role.
-    pub policy: DeletionPolicy,
-    /// What happens to the objects that it owns.
-    pub on_delete: OnDelete,
-    /// Whether to drop the databases that the operator created.
-    pub drop_databases: bool,
-    /// Whether to release the object without any change.
-    pub released: bool,
-    /// The record of earlier reconciles.
-    pub before: Before,
-}
-
 /// A password, and whether the server gets it unchanged.
 #[derive(Clone, Debug)]
 pub struct Password {
@@ -225,4 +278,99 @@ pub struct Password {
     pub value: SecretString,
     /// Whether it is already a verifier, or is to be sent unchanged.
     pub as_is: bool,
+}
+
+/// What one keyword grants: on the database, on the schema, on its tables, its sequences and its functions.
+type Privileges = [&'static [&'static str]; 5];
+
+const NONE: &[&str] = &[];
+const ALL_OF_DATABASE: &[&str] = &["CONNECT", "CREATE", "TEMPORARY"];
+/// Privileges inside of a schema are useless without this one.
+const USAGE: &[&str] = &["USAGE"];
+const SELECT: &[&str] = &["SELECT"];
+const CONNECT: &[&str] = &["CONNECT"];
+const EXECUTE: &[&str] = &["EXECUTE"];
+const READ_WRITE: &[&str] = &["SELECT", "INSERT", "UPDATE", "DELETE"];
+const ALL_TABLES: &[&str] = &[
+    "SELECT",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "TRUNCATE",
+    "REFERENCES",
+    "TRIGGER",
+];
+const ALL_SEQUENCES: &[&str] = &["SELECT", "UPDATE", "USAGE"];
+
+/// A keyword in `spec.privileges` or `databases[].privileges`.
+const fn meaning(word: Privilege) -> Privileges {
+    match word {
+        Privilege::All | Privilege::AllPrivileges => [ALL_OF_DATABASE, NONE, NONE, NONE, NONE],
+        Privilege::Connect => [CONNECT, NONE, NONE, NONE, NONE],
+        Privilege::Create => [&["CREATE"], NONE, NONE, NONE, NONE],
+        Privilege::Temporary | Privilege::Temp => [&["TEMPORARY"], NONE, NONE, NONE, NONE],
+        Privilege::Select => [NONE, USAGE, SELECT, SELECT, NONE],
+        Privilege::Insert => [NONE, USAGE, &["INSERT"], USAGE, NONE],
+        Privilege::Update => [NONE, USAGE, &["UPDATE"], &["UPDATE"], NONE],
+        Privilege::Delete => [NONE, USAGE, &["DELETE"], NONE, NONE],
+        Privilege::Truncate => [NONE, USAGE, &["TRUNCATE"], NONE, NONE],
+        Privilege::References => [NONE, USAGE, &["REFERENCES"], NONE, NONE],
+        Privilege::Trigger => [NONE, USAGE, &["TRIGGER"], NONE, NONE],
+        Privilege::Usage => [NONE, USAGE, NONE, USAGE, NONE],
+        Privilege::Execute => [NONE, USAGE, NONE, NONE, EXECUTE],
+        Privilege::Read => [CONNECT, USAGE, SELECT, SELECT, NONE],
+        Privilege::Write => [CONNECT, USAGE, READ_WRITE, ALL_SEQUENCES, EXECUTE],
+        Privilege::Owner => [
+            ALL_OF_DATABASE,
+            &["USAGE", "CREATE"],
+            ALL_TABLES,
+            ALL_SEQUENCES,
+            EXECUTE,
+        ],
+    }
+}
+
+/// A keyword in `schemas[].privileges`: CREATE and ALL apply to the schema there.
+const fn meaning_in_schema(word: Privilege) -> Privileges {
+    match word {
+        Privilege::All | Privilege::AllPrivileges => meaning(Privilege::Owner),
+        Privilege::Create => [NONE, &["USAGE", "CREATE"], NONE, NONE, NONE],
+        other => meaning(other),
+    }
+}
+
+impl DatabaseRequest {
+    /// Adds keywords; their schema privileges apply to the listed schemas without their own keywords, or to `public` if
+    /// none is listed.
+    pub fn add(&mut self, words: &[Privilege]) {
+        for word in words {
+            let [database, schema, ..] = meaning(*word);
+            self.privileges.extend(database);
+            if schema.is_empty() {
+                continue;
+            }
+            if self.schemas.is_empty() {
+                self.schemas.insert("public".into(), SchemaRequest::default());
+            }
+            for schema in self.schemas.values_mut().filter(|schema| !schema.explicit) {
+                schema.extend(meaning(*word));
+            }
+        }
+    }
+}
+
+impl SchemaRequest {
+    /// Adds its own keywords.
+    pub fn add(&mut self, words: &[Privilege]) {
+        for word in words {
+            self.extend(meaning_in_schema(*word));
+        }
+    }
+
+    fn extend(&mut self, [_, schema, tables, sequences, functions]: Privileges) {
+        self.schema.extend(schema);
+        self.tables.extend(tables);
+        self.sequences.extend(sequences);
+        self.functions.extend(functions);
+    }
 }

@@ -88,6 +88,56 @@ async fn a_missing_database_is_named() {
     assert!(!env.has_role(&role).await);
 }
 
+/// A schema that somebody else creates is waited for, and named with what to do.
+#[tokio::test]
+async fn a_missing_schema_is_named() {
+    let env = TestEnv::new(any()).await;
+    let (role, _operator) = (role_name(), env.operator().await);
+    let database = env.database.name();
+    env.password("alice", "p").await;
+    let asks = |more: serde_json::Value| {
+        let schema = json!({ "name": "later", "privileges": ["USAGE"] });
+        let mut spec = json!({ "databases": [{ "name": database, "schemas": [schema] }] });
+        json_patch::merge(&mut spec, &more);
+        spec
+    };
+    env.user("alice", &role, asks(json!({}))).await;
+    let user = env.condition("alice", "Ready", "False", "SchemaNotFound").await;
+    let message = super::test_env::message(&user, "Ready");
+    assert!(
+        message.contains("\"later\"") && message.contains("create: true"),
+        "{message}"
+    );
+    assert!(!env.has_role(&role).await);
+    env.database.execute("CREATE SCHEMA later").await;
+    env.user("alice", &role, asks(json!({ "role": { "connectionLimit": 5 } })))
+        .await;
+    env.ready("alice").await;
+    assert!(env.has_role(&role).await);
+}
+
+/// What an owner was granted in addition, and is not any more, stays with the ownership.
+#[tokio::test]
+async fn an_owner_keeps_what_comes_with_the_database() {
+    let env = TestEnv::new(any()).await;
+    let (role, _operator) = (role_name(), env.operator().await);
+    let own = format!("{role}_db");
+    env.password("alice", "p").await;
+    let asks = |words: &[&str]| {
+        json!({
+            "database": own, "privileges": words,
+            "createDatabase": { "enabled": true, "owner": true, "deletionPolicy": "Delete" },
+        })
+    };
+    env.user("alice", &role, asks(&["CONNECT", "TEMPORARY"])).await;
+    env.ready("alice").await;
+    env.user("alice", &role, asks(&["CONNECT"])).await;
+    env.ready("alice").await;
+    assert_eq!(env.words(&role, &own).await, "CONNECT,CREATE,TEMPORARY");
+    env.delete("alice").await;
+    env.gone("alice").await;
+}
+
 /// Killed between the announcement of a database and its creation; somebody else creates it, and keeps it.
 #[tokio::test]
 async fn a_database_that_somebody_else_made_stays() {

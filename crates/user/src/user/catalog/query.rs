@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use stanchion_kernel::Problem;
 use stanchion_kernel::marks::Bearer;
 use stanchion_postgres::server::Powers;
-use stanchion_postgres::{Query, Row, Server, Session};
+use stanchion_postgres::{Query, ReadSession, Row, Server};
 
-use super::{Catalog, DatabaseFacts, MembershipFacts, Reach, RoleFacts, RoleRef, Stored, Unexpected, Viewer};
+use super::{
+    Catalog, DatabaseFacts, MembershipFacts, Reach, RoleFacts, RoleRef, Stored, Unexpected, Viewer, exploded,
+};
 use crate::rules::Whose;
-use crate::user::acl::exploded;
 
 const ROLE: &str = "\
 SELECT r.oid, r.rolcanlogin, r.rolinherit, r.rolcreatedb, r.rolcreaterole, r.rolreplication, r.rolbypassrls, \
@@ -180,7 +182,7 @@ impl CatalogQuery {
 }
 
 /// Runs the queries in one round trip; a superuser reads the stored password in a second one.
-pub async fn read(session: &Session, query: &CatalogQuery) -> Result<Catalog, stanchion_kernel::Problem> {
+pub async fn read(session: &ReadSession, query: &CatalogQuery) -> Result<Catalog, Problem> {
     let results = session.snapshot(&query.queries()).await?;
     let catalog = query.answer(&results)?;
     if !catalog.server.attributes.superuser || catalog.role.is_none() {

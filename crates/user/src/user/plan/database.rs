@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use stanchion_api::user::GrantKind;
 use stanchion_kernel::Problem;
 use stanchion_kernel::marks::{Bearer, Mark, Origin, Seal};
 use stanchion_kernel::problem::Cause;
@@ -10,7 +11,7 @@ use stanchion_postgres::Statement;
 use super::{Change, grants};
 use crate::user::catalog::{Catalog, DatabaseFacts};
 use crate::user::contents::Contents;
-use crate::user::database_oid;
+use crate::user::ownership;
 use crate::user::target::{DatabaseRequest, Wanted};
 
 /// The statement that creates the database, if necessary. It cannot run in a transaction.
@@ -30,7 +31,7 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
             )
             .with_cause(Cause::Privileges));
         };
-        let oid = database_oid::oid(&catalog.viewer.marks, &wanted.identity.uid, name);
+        let oid = ownership::database_oid(&catalog.viewer.marks, &wanted.identity.uid, name);
         let statement = Statement::new("CREATE DATABASE ")
             .ident(name)
             .sql(" OID ")
@@ -44,13 +45,10 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
     Ok(None)
 }
 
-/// The oid of a database that does not exist yet.
-const FRESH: u32 = 0;
-
 /// The state of a database right after its creation.
 pub fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
     let facts = DatabaseFacts {
-        oid: FRESH,
+        oid: ownership::FRESH,
         owner: catalog.server.role.clone(),
         open: true,
         acting: true,
@@ -99,15 +97,32 @@ pub fn diff(
         changes.push(Change::privilege(format!("schema {}", schema.0), statement));
     }
     let asked = grants::wanted(name, role, request, facts, contents);
-    let before = grants::within(name, &wanted.before.grants);
+    let mut before = grants::within(name, &wanted.before.grants);
+    // What a future owner of the database was granted there comes with the ownership.
+    before.retain(|grant| !(request.owner && grant.kind == GrantKind::Database));
     changes.extend(grants::diff(role, &asked, &before, facts, contents));
     changes.into_iter().map(|change| change.within(name)).collect()
+}
+
+/// Waits for the schemas that somebody else creates.
+pub fn check_schemas(name: &str, request: &DatabaseRequest, contents: &Contents) -> Result<(), Problem> {
+    let mut asked = request.schemas.iter();
+    match asked.find(|(schema, request)| !request.create && !contents.schemas.contains_key(*schema)) {
+        None => Ok(()),
+        Some((schema, _)) => Err(Problem::dependency(
+            "SchemaNotFound",
+            format!(
+                "schema {schema:?} does not exist in database {name:?}; create it, or set create: true for it"
+            ),
+        )
+        .with_cause(Cause::Privileges)),
+    }
 }
 
 /// The mark of a database that the operator created. It is written before another owner could write one.
 fn mark(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -> Option<Change> {
     let is_marked = facts.mark.as_ref().is_some_and(|found| found.seal == Seal::Valid);
-    if is_marked || !is_ours(name, wanted, facts, catalog) {
+    if is_marked || !ownership::is_database_of(name, wanted, facts, catalog) {
         return None;
     }
     let mark = Mark {
@@ -125,13 +140,6 @@ fn mark(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -
     Some(Change::role(format!("mark of database {name}"), statement))
 }
 
-/// Whether the operator created the database for this object, or is about to.
-pub fn is_ours(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -> bool {
-    let owners = [catalog.server.role.as_str(), wanted.username.as_str()];
-    let made = database_oid::is_ours(&catalog.viewer.marks, &wanted.identity, name, facts, owners);
-    made || (facts.oid == FRESH && wanted.create_database.is_some() && name == wanted.database)
-}
-
 /// Revokes everything in a database that the spec no longer names.
 pub fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Contents) -> Vec<Change> {
     let before = grants::within(name, &wanted.before.grants);
@@ -143,17 +151,25 @@ pub fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Cont
 
 /// Extensions without a schema go into `public`, and not into `pg_catalog`, which is the search path of our sessions.
 fn extensions(request: &DatabaseRequest, contents: &Contents) -> Vec<Change> {
-    let missing: Vec<&String> = request.extensions.difference(&contents.extensions).collect();
-    if missing.is_empty() {
-        return Vec::new();
+    let missing = request.extensions.difference(&contents.extensions);
+    let mut changes: Vec<Change> = missing
+        .map(|extension| {
+            let statement = Statement::new("CREATE EXTENSION IF NOT EXISTS ").ident(extension);
+            Change::privilege(format!("extension {extension}"), statement)
+        })
+        .collect();
+    if let Some(Change {
+        setting: [before, _], ..
+    }) = changes.first_mut()
+    {
+        *before = Some(Statement::new("SET LOCAL search_path TO \"public\""));
     }
-    let path = |text| Change::privilege("the way to extensions", Statement::new(text));
-    let mut changes = vec![path("SET LOCAL search_path TO \"public\"")];
-    changes.extend(missing.into_iter().map(|extension| {
-        let statement = Statement::new("CREATE EXTENSION IF NOT EXISTS ").ident(extension);
-        Change::privilege(format!("extension {extension}"), statement)
-    }));
-    changes.push(path("SET LOCAL search_path TO pg_catalog, pg_temp"));
+    if let Some(Change {
+        setting: [_, after], ..
+    }) = changes.last_mut()
+    {
+        *after = Some(Statement::new("SET LOCAL search_path TO pg_catalog, pg_temp"));
+    }
     changes
 }
 

@@ -139,7 +139,10 @@ pub fn diff(
         let words: Vec<&str> = words(grant)
             .into_iter()
             .filter(|word| {
-                !keep.contains(word) && is_there(grant, contents) && is_on_any(grant, word, facts, contents)
+                !keep.contains(word)
+                    && is_there(grant, contents)
+                    && !comes_with_ownership(grant, role, facts, contents)
+                    && is_on_any(grant, word, facts, contents)
             })
             .collect();
         (!words.is_empty()).then(|| Change::privilege(describe(grant, &words), take(grant, &words, role)))
@@ -176,6 +179,25 @@ fn is_there(grant: &AppliedGrant, contents: &Contents) -> bool {
         .schema
         .as_ref()
         .is_none_or(|schema| contents.schemas.contains_key(schema))
+}
+
+/// Whether the role has the privilege as the owner of the object. Revoking it would leave the owner with less than one
+/// that was never granted anything.
+fn comes_with_ownership(
+    grant: &AppliedGrant,
+    role: &str,
+    facts: &DatabaseFacts,
+    contents: &Contents,
+) -> bool {
+    let owner = match grant.kind {
+        GrantKind::Database => Some(&facts.owner),
+        GrantKind::Schema => {
+            let schema = grant.schema.as_ref().and_then(|name| contents.schemas.get(name));
+            schema.map(|schema| &schema.owner)
+        }
+        _ => None,
+    };
+    owner.is_some_and(|owner| owner == role)
 }
 
 fn is_held(grant: &AppliedGrant, word: &str, facts: &DatabaseFacts, contents: &Contents) -> bool {

@@ -1,15 +1,20 @@
-//! Plans memberships of the role in others.
+//! Plans memberships: those of the role in others, and those of its two logins (`DualUser`) in the role.
 
 use std::collections::BTreeMap;
 
-use stanchion_api::user::{AppliedGrant, GrantKind, Membership, MembershipPolicy};
+use stanchion_api::user::{AppliedGrant, ExistingRolePolicy, GrantKind, Membership, MembershipPolicy, Role};
 use stanchion_kernel::Problem;
+use stanchion_kernel::marks::Mark;
 use stanchion_kernel::problem::Cause;
 use stanchion_postgres::Statement;
 use stanchion_postgres::server::BOUND_CREATEROLE;
 
 use super::Change;
+use super::role::{self, RoleRequest};
 use crate::user::catalog::{Catalog, MembershipFacts};
+use crate::user::ownership::{Claimant, claim};
+use crate::user::passwords::Login;
+use crate::user::target::{Before, Wanted};
 
 /// The requested memberships.
 pub struct Asked<'a> {
@@ -102,13 +107,13 @@ fn check_old_server(wanted: &Membership, inherits: bool) -> Result<(), Problem> 
     if wanted.set == Some(false) {
         return refuse("set: false", "leave it out");
     }
-    match wanted.inherit {
-        Some(inherit) if inherit != inherits => refuse(
+    if let Some(inherit) = wanted.inherit.filter(|inherit| *inherit != inherits) {
+        return refuse(
             &format!("inherit: {inherit}"),
             "use role.inherit, which holds for all memberships",
-        ),
-        _ => Ok(()),
+        );
     }
+    Ok(())
 }
 
 fn is_so(wanted: &Membership, facts: &MembershipFacts, options: bool) -> bool {
@@ -162,4 +167,71 @@ fn grant(role: &str, wanted: &Membership, facts: Option<&MembershipFacts>, optio
         give().when(wanted.admin, |sql| sql.sql(" WITH ADMIN OPTION"))
     };
     vec![Change::privilege(what, statement)]
+}
+
+/// The differences of one login: a member of the role that acts as it, so that the role owns what it creates. A login
+/// that is not in use is not created.
+pub fn login(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Change>, Problem> {
+    let unknown = Before::default();
+    let claimant = Claimant {
+        name: &login.name,
+        identity: &wanted.identity,
+        policy: ExistingRolePolicy::Fail,
+        before: &unknown,
+        announced: wanted.before.active_login.as_ref() == Some(&login.name)
+            || wanted.before.retiring_logins.contains(&login.name),
+    };
+    let facts = login.catalog.role.as_ref();
+    let origin = match (claim(&claimant, &login.catalog), dual) {
+        (claimed, true) => claimed?,
+        (Ok(origin), false) => origin,
+        // There were two logins once; a role of that name that is not ours does not matter now.
+        (Err(_), false) => return Ok(Vec::new()),
+    };
+    if !login.enabled && facts.is_none() {
+        return Ok(Vec::new());
+    }
+    // Limits and settings apply to the login, not to the role itself.
+    let attributes = Role {
+        connection_limit: wanted.role.connection_limit,
+        valid_until: wanted.role.valid_until,
+        ..Role::default()
+    };
+    let request = RoleRequest {
+        name: &login.name,
+        login: login.enabled && wanted.role.login,
+        attributes: &attributes,
+        password: login.change.clone(),
+        mark: Mark {
+            owner: wanted.identity.owner(),
+            origin,
+        },
+    };
+    let mut changes = role::diff(&request, &login.catalog);
+    for change in &mut changes {
+        if facts.is_some() {
+            change.what = format!("{} of login {}", change.what, login.name);
+        }
+    }
+    if !login.enabled {
+        return Ok(changes);
+    }
+    if !login.catalog.memberships.contains_key(&wanted.username) {
+        let grant = Statement::new("GRANT ")
+            .ident(&wanted.username)
+            .sql(" TO ")
+            .ident(&login.name);
+        changes.push(Change::privilege(format!("membership of {}", login.name), grant));
+    }
+    let mut settings = wanted.role.parameters.clone();
+    settings.insert("role".to_owned(), wanted.username.clone());
+    let none = BTreeMap::new();
+    let stored = facts.map_or(&none, |facts| &facts.parameters);
+    changes.extend(role::parameters(
+        &login.name,
+        &settings,
+        stored,
+        &wanted.before.grants,
+    ));
+    Ok(changes)
 }

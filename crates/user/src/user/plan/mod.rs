@@ -4,28 +4,27 @@
 //! to do; `apply` compares again inside of the transaction, under the database's lock, and runs exactly what differs
 //! then.
 
-pub mod cleanup;
 pub mod database;
 pub mod grants;
-pub mod guards;
-pub mod lock_out;
-pub mod logins;
 pub mod memberships;
-pub mod ownership;
-pub mod parameters;
 pub mod role;
 #[cfg(test)]
 mod tests;
 
-use kube::core::ObjectMeta;
-use stanchion_api::user::{AppliedGrant, DriftMode, GrantKind};
-use stanchion_kernel::Problem;
-use stanchion_kernel::apply::Intent;
-use stanchion_postgres::Statement;
+use std::sync::Arc;
 
-use super::catalog::Catalog;
+use k8s_openapi::api::core::v1::Secret;
+use stanchion_api::user::{AppliedGrant, DriftMode, GrantKind};
+use stanchion_kernel::apply::{self, Intent, ObjectChange, Takeover};
+use stanchion_kernel::problem::Cause;
+use stanchion_kernel::{Inputs, Problem};
+use stanchion_postgres::{ConnectionConfig, Statement};
+
+use super::catalog::{Catalog, Viewer};
 use super::observe::{Current, Observed};
-use super::target::{Target, Wanted};
+use super::passwords::{self, Passwords};
+use super::target::Wanted;
+use super::{guards, output, ownership};
 
 /// One difference and the statement that removes it.
 #[derive(Clone, Debug)]
@@ -34,6 +33,8 @@ pub struct Change {
     pub what: String,
     /// The statement that removes the difference.
     pub statement: Statement,
+    /// The settings that it needs: a statement before it, and one after it.
+    pub setting: [Option<Statement>; 2],
     /// The condition that reports it.
     pub about: About,
     /// The database; `None` for what belongs to the whole server.
@@ -57,9 +58,16 @@ impl Change {
         Self {
             what: what.into(),
             statement,
+            setting: [None, None],
             about: About::Role,
             database: None,
         }
+    }
+
+    /// What is to run, in order.
+    pub fn statements(&self) -> impl Iterator<Item = &Statement> {
+        let [before, after] = &self.setting;
+        before.iter().chain([&self.statement]).chain(after)
     }
 
     /// The same, in a database.
@@ -82,71 +90,149 @@ impl Change {
 
 /// The plan of a reconcile.
 pub enum Plan {
-    /// Nothing differs, or nothing may be changed.
-    Nothing,
-    /// Show these statements and run none.
-    ReportOnly(Vec<Change>),
-    /// Apply these changes.
+    /// For a server that may be used.
     Ensure(Box<EnsurePlan>),
-    /// Remove the role.
-    Cleanup(cleanup::CleanupPlan),
-    /// The server may no longer be used: disable these logins.
-    LockOut(Vec<String>),
+    /// The server may no longer be used: disable these logins there.
+    LockOut(ConnectionConfig, Vec<String>),
 }
 
-/// The changes of an active role.
+/// The changes of a role, and of what belongs to it.
 pub struct EnsurePlan {
-    /// The differences in the database at the time of the inspection.
-    pub changes: Vec<Change>,
+    /// The server's address.
+    pub server: String,
+    /// What the report needs to know, too.
+    pub decided: Arc<Decided>,
+    /// The changes to show and not to make (`mode: Plan`).
+    pub shown: Option<Vec<Change>>,
+    /// The changes in the databases.
+    pub sql: Option<SqlPlan>,
     /// The credentials Secret, if it differs. It is written first: a password that is in no Secret is lost with the
     /// process.
-    pub credentials: Option<Intent>,
-    /// The Secrets of earlier names.
-    pub stale: Vec<ObjectMeta>,
+    pub credentials: Option<ObjectChange>,
+    /// The Secrets of earlier names go last: until then an application may still read the old one.
+    pub stale: Vec<ObjectChange>,
+}
+
+/// What was decided about a role, whether or not anything is to be done.
+#[derive(Default)]
+pub struct Decided {
+    /// The passwords.
+    pub passwords: Passwords,
+    /// Drift that the mode leaves.
+    pub left: Vec<Change>,
+    /// Everything that the operator has granted once the role is as desired.
+    pub holdings: Vec<AppliedGrant>,
+}
+
+/// Where something differs. `apply` finds out under the lock what that is by then.
+pub struct SqlPlan {
+    /// The administrator's connection.
+    pub admin: ConnectionConfig,
+    /// The rules and marks.
+    pub viewer: Viewer,
+    /// Whether the object's database exists.
+    pub exists: bool,
+    /// Its creation, if the spec asks for it.
+    pub creation: Option<Change>,
+}
+
+impl EnsurePlan {
+    /// Whether nothing is written.
+    pub fn is_idle(&self) -> bool {
+        self.sql.is_none() && self.credentials.is_none() && self.stale.is_empty()
+    }
 }
 
 /// Decides what to do.
-pub fn plan(target: &Target, observed: &Observed) -> Result<Plan, Problem> {
-    match (target, observed) {
-        (Target::Ensure(wanted), Observed::Ensure(current)) => ensure_plan(wanted, current),
-        (Target::Cleanup(cleanup), Observed::Cleanup(state)) => cleanup::plan(cleanup, state),
-        (_, Observed::Withdrawn(withdrawn)) if withdrawn.logins.is_empty() => Err(lock_out::problem()),
-        (_, Observed::Withdrawn(withdrawn)) => Ok(Plan::LockOut(withdrawn.logins.clone())),
-        (Target::Invalid(_, refusal), _) => Err(Problem::permanent(refusal.reason, refusal.message.clone())),
-        _ => Ok(Plan::Nothing),
+pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Result<Plan, Problem> {
+    match observed {
+        Observed::Open(current) => Ok(Plan::Ensure(Box::new(ensure(wanted, current, inputs)?))),
+        Observed::Withdrawn(withdrawn) => Ok(Plan::LockOut(
+            withdrawn.server.target.clone(),
+            withdrawn.logins.clone(),
+        )),
     }
 }
 
-fn ensure_plan(wanted: &Wanted, current: &Current) -> Result<Plan, Problem> {
-    let mut changes = differences(wanted, current)?;
+fn ensure(wanted: &Wanted, current: &Current, inputs: &mut Inputs<'_>) -> Result<EnsurePlan, Problem> {
+    let passwords = passwords::decide(wanted, &current.source, current.roles(), inputs)?;
+    let credentials = credentials(wanted, current, &passwords)?;
+    let changes = differences(wanted, current, &passwords)?;
+    let mut decided = Decided {
+        holdings: holdings(wanted, current),
+        passwords,
+        left: Vec::new(),
+    };
+    let mut plan = EnsurePlan {
+        server: current.server.target.to_string(),
+        decided: Arc::default(),
+        shown: None,
+        sql: None,
+        credentials: None,
+        stale: Vec::new(),
+    };
     if wanted.plan_only {
-        return Ok(Plan::ReportOnly(changes));
+        plan.shown = Some(changes);
+    } else {
+        plan.credentials = credentials;
+        let stale = current.stale_secrets.iter();
+        plan.stale = stale
+            .map(|meta| ObjectChange::delete::<Secret>(meta, &()))
+            .collect();
+        if is_left_alone(wanted, &decided.passwords) {
+            decided.left = changes;
+        } else if !changes.is_empty() {
+            for (name, contents) in &current.contents {
+                if let Some(request) = wanted.databases.get(name) {
+                    database::check_schemas(name, request, contents)?;
+                }
+            }
+            plan.sql = Some(SqlPlan {
+                admin: current.server.target.clone(),
+                viewer: current.server.viewer.clone(),
+                exists: current.catalog.databases.contains_key(&wanted.database),
+                creation: database::creation(wanted, &current.catalog)?,
+            });
+        }
     }
-    if is_left_alone(wanted, current) {
-        changes.clear();
-    }
-    let credentials = current.credentials.clone();
-    let stale = current.stale_secrets.clone();
-    if changes.is_empty() && credentials.is_none() && stale.is_empty() {
-        return Ok(Plan::Nothing);
-    }
-    Ok(Plan::Ensure(Box::new(EnsurePlan {
-        changes,
-        credentials,
-        stale,
-    })))
+    plan.decided = Arc::new(decided);
+    Ok(plan)
+}
+
+/// The credentials Secret, if it differs from the existing one.
+fn credentials(
+    wanted: &Wanted,
+    current: &Current,
+    passwords: &Passwords,
+) -> Result<Option<ObjectChange>, Problem> {
+    // While the password cannot be read, the existing Secret stays.
+    let asked = wanted.credentials.as_ref();
+    let Some(asked) = asked.filter(|_| passwords.unavailable.is_none()) else {
+        return Ok(None);
+    };
+    let child = output::secret(asked, wanted, &current.server, passwords)?;
+    let intent = Intent::new(&child, &current.parent)?;
+    let live = current.credentials.as_ref();
+    let decided = apply::decide(intent, live, &current.parent, Takeover::Refuse);
+    let conflict = |problem: Problem| problem.with_reason("SecretConflict").with_cause(Cause::Conflict);
+    let intent = decided.map_err(conflict)?;
+    Ok(intent.map(ObjectChange::Apply))
 }
 
 /// Whether the differences are drift that the mode leaves. A new spec, a new password and an expired login are applied
 /// in every drift mode.
-pub fn is_left_alone(wanted: &Wanted, current: &Current) -> bool {
-    wanted.drift != DriftMode::Correct && wanted.before.converged && !current.passwords.is_moving()
+pub fn is_left_alone(wanted: &Wanted, passwords: &Passwords) -> bool {
+    wanted.drift != DriftMode::Correct && wanted.before.converged && !passwords.is_moving()
 }
 
 /// Everything that differs, on the server and in every database.
-pub fn differences(wanted: &Wanted, current: &Current) -> Result<Vec<Change>, Problem> {
+pub fn differences(
+    wanted: &Wanted,
+    current: &Current,
+    passwords: &Passwords,
+) -> Result<Vec<Change>, Problem> {
     guards::check(wanted, &current.catalog)?;
-    let mut changes = ownership::role_changes(wanted, &current.catalog, &current.passwords)?;
+    let mut changes = role::changes(wanted, &current.catalog, passwords)?;
     let creation = database::creation(wanted, &current.catalog)?;
     let made = creation.is_some();
     changes.extend(creation);
@@ -227,7 +313,7 @@ pub fn shared_holdings(wanted: &Wanted, catalog: &Catalog, adopted: bool) -> Vec
         }
     };
     memberships::applied(&wanted.member_of)
-        .chain(parameters::applied(&wanted.role.parameters))
+        .chain(role::applied_parameters(&wanted.role.parameters))
         .filter(|grant| !adopted || before.contains(grant) || !had(grant))
         .collect()
 }

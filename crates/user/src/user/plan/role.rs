@@ -1,13 +1,82 @@
-//! Plans the role itself: its attributes, its password, its mark.
+//! Plans the role itself: its attributes, its password, its mark, and the settings of its sessions.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use secrecy::SecretString;
-use stanchion_api::user::Role;
+use stanchion_api::user::{AppliedGrant, GrantKind, Role};
+use stanchion_kernel::Problem;
 use stanchion_kernel::marks::{Bearer, Mark};
-use stanchion_postgres::Statement;
+use stanchion_postgres::{Doing, Statement, handover};
 
-use super::{About, Change};
+use super::{About, Change, memberships};
 use crate::user::catalog::{Catalog, RoleFacts};
+use crate::user::ownership::{claim, claimant};
+use crate::user::passwords::{PasswordChange, Passwords};
+use crate::user::target::Wanted;
+
+/// The differences of the role: itself, its parameters, its memberships, and its two logins if it has them.
+pub fn changes(wanted: &Wanted, catalog: &Catalog, passwords: &Passwords) -> Result<Vec<Change>, Problem> {
+    let origin = claim(&claimant(wanted), catalog)?;
+    let request = RoleRequest {
+        name: &wanted.username,
+        login: wanted.role.login && !passwords.is_dual(),
+        attributes: &wanted.role,
+        password: passwords.main_change(),
+        mark: Mark {
+            owner: wanted.identity.owner(),
+            origin,
+        },
+    };
+    let mut changes = diff(&request, catalog);
+    let none = BTreeMap::new();
+    let stored = catalog.role.as_ref().map_or(&none, |facts| &facts.parameters);
+    changes.extend(parameters(
+        &wanted.username,
+        &wanted.role.parameters,
+        stored,
+        &wanted.before.grants,
+    ));
+    let is = catalog.role.as_ref().is_none_or(|facts| facts.inherit);
+    let asked = memberships::Asked {
+        role: &wanted.username,
+        member_of: &wanted.member_of,
+        policy: wanted.membership_policy,
+        before: &wanted.before.grants,
+        inherits: wanted.role.inherit.unwrap_or(is),
+    };
+    changes.extend(memberships::diff(&asked, catalog)?);
+    for login in passwords.logins() {
+        changes.extend(memberships::login(wanted, login, passwords.is_dual())?);
+    }
+    if gives_a_database(wanted, catalog) {
+        changes.extend(
+            act_as(&wanted.username, catalog)
+                .map(|statement| Change::privilege("the administrator's membership", statement)),
+        );
+    }
+    Ok(changes)
+}
+
+/// Whether the role is about to become the owner of a database.
+fn gives_a_database(wanted: &Wanted, catalog: &Catalog) -> bool {
+    wanted.databases.iter().any(|(name, request)| {
+        request.owner
+            && catalog
+                .databases
+                .get(name)
+                .is_none_or(|facts| facts.owner != wanted.username)
+    })
+}
+
+/// The statement that makes the administrator a member of a role, where it is not one yet. An administrator without
+/// superuser gives things to a role, and takes them from it, only as its member.
+pub fn act_as(role: &str, catalog: &Catalog) -> Option<Statement> {
+    let server = &catalog.server;
+    if server.may_act_as(catalog.powers) {
+        return None;
+    }
+    handover::join(role, server)
+}
 
 /// The desired state of a role.
 pub struct RoleRequest<'a> {
@@ -21,17 +90,6 @@ pub struct RoleRequest<'a> {
     pub password: PasswordChange,
     /// Its owner.
     pub mark: Mark,
-}
-
-/// The change of a password.
-#[derive(Clone, Debug)]
-pub enum PasswordChange {
-    /// No change.
-    Keep,
-    /// Set it to this verifier.
-    Set(SecretString),
-    /// Remove it.
-    Clear,
 }
 
 /// An attribute: its keywords, its name, its desired and its current state.
@@ -183,4 +241,140 @@ fn comment(request: &RoleRequest<'_>, catalog: &Catalog) -> Option<Change> {
             .literal(&wanted);
         Change::role("comment", statement)
     })
+}
+
+/// Parameters whose value is a list of names, which PostgreSQL stores in its own spelling.
+const LISTS: &[&str] = &[
+    "search_path",
+    "temp_tablespaces",
+    "session_preload_libraries",
+    "local_preload_libraries",
+    "datestyle",
+    "log_destination",
+];
+
+/// The record of the settings, for the status.
+pub fn applied_parameters(parameters: &BTreeMap<String, String>) -> impl Iterator<Item = AppliedGrant> {
+    parameters.keys().map(|name| AppliedGrant {
+        kind: GrantKind::Parameter,
+        database: None,
+        schema: None,
+        name: Some(name.clone()),
+        privileges: Vec::new(),
+    })
+}
+
+/// Sets the parameters that differ (`ALTER ROLE … SET`), and resets those that earlier reconciles set and the spec no longer
+/// contains.
+pub fn parameters(
+    role: &str,
+    wanted: &BTreeMap<String, String>,
+    facts: &BTreeMap<String, String>,
+    before: &[AppliedGrant],
+) -> Vec<Change> {
+    let names: BTreeSet<String> = wanted.keys().map(|name| name.to_ascii_lowercase()).collect();
+    let reset = before
+        .iter()
+        .filter(|grant| grant.kind == GrantKind::Parameter)
+        .filter_map(|grant| grant.name.as_deref())
+        .filter(|name| !names.contains(&name.to_ascii_lowercase()))
+        .filter(|name| facts.contains_key(&name.to_ascii_lowercase()))
+        .map(|name| {
+            let statement = alter(role).sql(" RESET ").qualified(&parts(name));
+            Change::role(format!("parameter {name}"), statement.doing(Doing::Configuring))
+        });
+    let set = wanted
+        .iter()
+        .filter(|(name, value)| {
+            facts
+                .get(&name.to_ascii_lowercase())
+                .is_none_or(|stored| !is_same(name, value, stored))
+        })
+        .map(|(name, value)| {
+            let start = alter(role).sql(" SET ").qualified(&parts(name)).sql(" TO ");
+            let statement = if is_list(name) {
+                start.list(", ", items(value), |sql, item| sql.literal(&item))
+            } else {
+                start.literal(value)
+            };
+            Change::role(format!("parameter {name}"), statement.doing(Doing::Configuring))
+        });
+    reset.chain(set).collect()
+}
+
+fn alter(role: &str) -> Statement {
+    Statement::new("ALTER ROLE ").ident(role)
+}
+
+fn parts(name: &str) -> Vec<&str> {
+    name.split('.').collect()
+}
+
+fn is_list(name: &str) -> bool {
+    LISTS.iter().any(|list| name.eq_ignore_ascii_case(list))
+}
+
+fn is_same(name: &str, wanted: &str, stored: &str) -> bool {
+    if is_list(name) {
+        items(wanted) == items(stored)
+    } else {
+        wanted == stored
+    }
+}
+
+/// The items of a list as PostgreSQL parses them: separated by commas, in double quotes where necessary. White space
+/// around an item is ignored, unless it is in the quotes.
+fn items(list: &str) -> Vec<String> {
+    let mut items = Vec::new();
+    let (mut item, mut kept, mut quoted) = (String::new(), 0, false);
+    let end = |item: &mut String, kept: &mut usize| {
+        let length = item.trim_end().len().max(*kept);
+        item.truncate(length);
+        *kept = 0;
+        std::mem::take(item)
+    };
+    let mut characters = list.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if quoted && characters.peek() == Some(&'"') => {
+                characters.next();
+                item.push('"');
+            }
+            '"' => {
+                quoted = !quoted;
+                kept = item.len();
+            }
+            ',' if !quoted => items.push(end(&mut item, &mut kept)),
+            c if c.is_whitespace() && !quoted && item.is_empty() => {}
+            c => item.push(c),
+        }
+    }
+    items.push(end(&mut item, &mut kept));
+    items
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_compared_item_by_item() {
+        assert_eq!(items(r#"a, "b c" ,"d""e""#), ["a", "b c", "d\"e"]);
+        assert_eq!(items("\"a\t\" , b\t"), ["a\t", "b"]);
+        assert!(is_same("search_path", r#""$user",public"#, r#""$user", public"#));
+        assert!(!is_same("work_mem", "64MB", "64 MB"));
+    }
+
+    #[test]
+    fn what_is_no_longer_asked_for_is_reset_only_if_we_set_it() {
+        let facts = BTreeMap::from([("work_mem".into(), "1MB".into()), ("jit".into(), "off".into())]);
+        let before: Vec<AppliedGrant> =
+            applied_parameters(&BTreeMap::from([("work_mem".to_owned(), String::new())])).collect();
+        let changes = parameters("x", &BTreeMap::new(), &facts, &before);
+        let shown: Vec<String> = changes
+            .iter()
+            .map(|change| change.statement.to_string())
+            .collect();
+        assert_eq!(shown, [r#"ALTER ROLE "x" RESET "work_mem""#]);
+    }
 }

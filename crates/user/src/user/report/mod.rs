@@ -1,44 +1,61 @@
 //! Builds the status.
 
-mod drift;
 mod ensure;
-mod events;
-mod password;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use stanchion_api::PostgresUser;
 use stanchion_api::status::Status;
-use stanchion_api::user::{Phase, PostgresUserStatus, condition};
+use stanchion_api::user::{DriftMode, PasswordStatus, Phase, PostgresUserStatus, annotation, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
-use stanchion_kernel::events::EventRecord;
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Outcome, Problem, Report};
 
+use self::ensure::{DRIFTED, Drift, Facts};
 use super::UserController;
 use super::observe::Observed;
-use super::plan::{self, grants};
-use super::target::Target;
-use crate::contact;
+use super::passwords;
+use super::plan::{About, EnsurePlan, Plan, grants};
+use super::target::{PasswordRequest, Wanted};
+use crate::server;
 
 type UserOutcome<'a> = Outcome<'a, UserController>;
 
 /// The status after a reconcile.
 pub fn report(user: &PostgresUser, outcome: &UserOutcome<'_>, now: Timestamp) -> Report<PostgresUserStatus> {
-    let status = user.status.clone().unwrap_or_default();
+    let mut status = user.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(status.conditions(), user.metadata.generation, now);
-    connected(&mut conditions, outcome);
-    let mut report = match (outcome.problem, outcome.target) {
-        (Some(problem), _) => failed(user, status, &mut conditions, problem, outcome),
-        (None, Some(Target::Suspended(_))) => suspended(status),
-        (None, Some(Target::Ensure(wanted))) => ensure::report(status, &mut conditions, wanted, outcome, now),
-        // An object whose role is gone has only this left to report.
-        (None, _) => removed(status, outcome),
+    connected(&mut conditions, outcome.problem, server_of(outcome.observed));
+    let mut report = if let Some(problem) = outcome.problem {
+        fail(user, &mut status, &mut conditions, problem);
+        if is_password_pending(outcome, problem, now) {
+            let message = format!("the new password is not set yet: {}", problem.message);
+            conditions.set(condition::PASSWORD_SYNCED, Truth::False, "Pending", &message);
+        }
+        Report::new(status)
+    } else {
+        ensure::report(status, &mut conditions, outcome, now)
     };
     report.status.conditions = conditions.finish();
     report.requeue_after = requeue_after(user, report.requeue_after);
     report
+}
+
+/// The status of a suspended object.
+pub fn suspended(user: &PostgresUser) -> Report<PostgresUserStatus> {
+    let status = PostgresUserStatus {
+        phase: Some(Phase::Suspended),
+        message: Some("suspended: nothing is touched until spec.suspend is false".into()),
+        ..user.status.clone().unwrap_or_default()
+    };
+    Report {
+        idle_reason: "Suspended",
+        requeue_after: requeue_after(user, None),
+        ..Report::new(status)
+    }
 }
 
 /// How long it takes at most until an operator that is limited to some namespaces sees that an instance of another one
@@ -47,7 +64,7 @@ pub fn report(user: &PostgresUser, outcome: &UserOutcome<'_>, now: Timestamp) ->
 const GUEST: Duration = Duration::from_mins(10);
 
 /// When to look again: soon enough to see that a permission was withdrawn.
-fn requeue_after(user: &PostgresUser, own: Option<Duration>) -> Option<Duration> {
+pub fn requeue_after(user: &PostgresUser, own: Option<Duration>) -> Option<Duration> {
     let reference = user.spec.instance_ref.as_ref();
     let home = reference.and_then(|reference| reference.namespace.as_ref());
     let is_guest = home.is_some_and(|home| user.metadata.namespace.as_ref() != Some(home));
@@ -58,65 +75,61 @@ fn requeue_after(user: &PostgresUser, own: Option<Duration>) -> Option<Duration>
 }
 
 /// The status before the changes are applied: what a deletion must know, if this process does not survive.
-pub fn pre_apply_status(
-    user: &PostgresUser,
-    target: &Target,
-    observed: &Observed,
-    plan: &plan::Plan,
-) -> Option<PostgresUserStatus> {
-    let mut status = user.status.clone().unwrap_or_default();
-    match (target, observed, plan) {
-        (Target::Ensure(wanted), Observed::Ensure(current), plan::Plan::Ensure(_)) => {
-            if status.created != Some(true) {
-                status.phase = Some(Phase::Creating);
-                status.message = Some("Creating postgres user...".into());
-            }
-            status.provisioned_username = Some(wanted.username.clone());
-            status.provisioned_instance_ref.clone_from(&wanted.instance);
-            status
-                .provisioned_database
-                .get_or_insert_with(|| wanted.database.clone());
-            status.instance = Some(current.server.target.to_string());
-            if let Some(active) = &current.passwords.active {
-                status
-                    .password
-                    .get_or_insert_default()
-                    .active_login
-                    .get_or_insert_with(|| active.clone());
-            }
-            // Recorded before it is written: an unrecorded Secret would stay, with the password in it.
-            let secret = wanted.credentials.as_ref().map(|secret| secret.name.clone());
-            if status.credentials_secret_name != secret {
-                let known = status.credentials_secret_name.take();
-                status.stale_secrets.extend(known);
-                status.stale_secrets.retain(|name| Some(name) != secret.as_ref());
-                status.credentials_secret_name = secret;
-            }
-            // Recorded before it is granted: an unrecorded grant would never be revoked.
-            status.grants = grants::union(&status.grants, &plan::holdings(wanted, current));
-        }
-        (Target::Cleanup(_), Observed::Cleanup(_), plan::Plan::Cleanup(_)) => {
-            status.phase = Some(Phase::Deleting);
-        }
-        _ => return None,
+pub fn pre_apply_status(user: &PostgresUser, wanted: &Wanted, plan: &Plan) -> Option<PostgresUserStatus> {
+    match plan {
+        Plan::Ensure(plan) if !plan.is_idle() => Some(announced(user, wanted, plan)),
+        Plan::Ensure(_) | Plan::LockOut(..) => None,
     }
-    Some(status)
 }
 
-/// `DatabaseConnected` is True only if a query succeeded in this reconcile, and False only if none did.
-fn connected(conditions: &mut Conditions, outcome: &UserOutcome<'_>) {
-    let server = match outcome.observed {
-        Some(Observed::Ensure(current)) => Some(format!(
+fn announced(user: &PostgresUser, wanted: &Wanted, plan: &EnsurePlan) -> PostgresUserStatus {
+    let mut status = user.status.clone().unwrap_or_default();
+    if status.created != Some(true) {
+        status.phase = Some(Phase::Creating);
+        status.message = Some("Creating postgres user...".into());
+    }
+    status.provisioned_username = Some(wanted.username.clone());
+    status.provisioned_instance_ref.clone_from(&wanted.instance);
+    status
+        .provisioned_database
+        .get_or_insert_with(|| wanted.database.clone());
+    status.instance = Some(plan.server.clone());
+    if let Some(active) = &plan.decided.passwords.active {
+        status
+            .password
+            .get_or_insert_default()
+            .active_login
+            .get_or_insert_with(|| active.clone());
+    }
+    // Recorded before it is written: an unrecorded Secret would stay, with the password in it.
+    let secret = wanted.credentials.as_ref().map(|secret| secret.name.clone());
+    if status.credentials_secret_name != secret {
+        let known = status.credentials_secret_name.take();
+        status.stale_secrets.extend(known);
+        status.stale_secrets.retain(|name| Some(name) != secret.as_ref());
+        status.credentials_secret_name = secret;
+    }
+    // Recorded before it is granted: an unrecorded grant would never be revoked.
+    status.grants = grants::union(&status.grants, &plan.decided.holdings);
+    status
+}
+
+/// The server that answered, and how.
+fn server_of(observed: Option<&Observed>) -> Option<String> {
+    match observed? {
+        Observed::Open(current) => Some(format!(
             "{}{}{}",
             current.server.target,
-            contact::reach(current.security),
-            contact::log(&current.catalog.server)
+            server::verification(current.security),
+            server::log_exposure(&current.catalog.server)
         )),
-        Some(Observed::Cleanup(state)) => Some(state.server.target.to_string()),
-        Some(Observed::Withdrawn(withdrawn)) => Some(withdrawn.server.target.to_string()),
-        _ => None,
-    };
-    match (outcome.problem, server) {
+        Observed::Withdrawn(withdrawn) => Some(withdrawn.server.target.to_string()),
+    }
+}
+
+/// Whether the database was reached, as far as that is known.
+pub fn connected(conditions: &mut Conditions, problem: Option<&Problem>, server: Option<String>) {
+    match (problem, server) {
         (Some(problem), server) if is_disconnected(problem, server.is_some()) => {
             conditions.set(
                 condition::DATABASE_CONNECTED,
@@ -129,7 +142,7 @@ fn connected(conditions: &mut Conditions, outcome: &UserOutcome<'_>) {
             let message = format!("connected to {server}");
             conditions.set(condition::DATABASE_CONNECTED, Truth::True, "Connected", &message);
         }
-        _ => {}
+        (_, None) => {}
     }
 }
 
@@ -142,13 +155,13 @@ fn is_disconnected(problem: &Problem, answered: bool) -> bool {
     }
 }
 
-fn failed(
+/// What a problem means for the status.
+pub fn fail(
     user: &PostgresUser,
-    mut status: PostgresUserStatus,
+    status: &mut PostgresUserStatus,
     conditions: &mut Conditions,
     problem: &Problem,
-    outcome: &UserOutcome<'_>,
-) -> Report<PostgresUserStatus> {
+) {
     let deleting = user.metadata.deletion_timestamp.is_some();
     status.phase = Some(match (deleting, problem.reaction().failed, status.created) {
         (true, ..) => Phase::Deleting,
@@ -170,99 +183,81 @@ fn failed(
     if let Some(synced) = synced {
         conditions.set(synced, Truth::False, problem.reason, &problem.message);
     }
-    if is_password_pending(outcome) {
-        let message = format!("the new password is not set yet: {}", problem.message);
-        conditions.set(condition::PASSWORD_SYNCED, Truth::False, "Pending", &message);
-    }
-    let disarmed = &outcome.applied.disarmed;
-    if !disarmed.is_empty() {
-        status.disarmed.clone_from(disarmed);
-    }
-    Report::new(status)
 }
 
-/// Whether this reconcile failed to set a password.
-fn is_password_pending(outcome: &UserOutcome<'_>) -> bool {
-    match outcome.observed {
-        Some(Observed::Ensure(current)) => current.passwords.is_changing() && !outcome.applied.password_set,
+/// Whether this reconcile failed to set a password. A password that has no place in a Secret was never made.
+fn is_password_pending(outcome: &UserOutcome<'_>, problem: &Problem, now: Timestamp) -> bool {
+    let applied = outcome.applied;
+    let homeless = applied.decided.is_none() && problem.is(Cause::Conflict);
+    match (outcome.target, outcome.observed) {
+        (Some(wanted), Some(Observed::Open(current))) if !applied.password_set && !homeless => {
+            passwords::is_pending(wanted, &current.source, current.roles(), now)
+        }
         _ => false,
     }
 }
 
-/// A removed role: an event lists what was disarmed, because it outlives the object.
-fn removed(mut status: PostgresUserStatus, outcome: &UserOutcome<'_>) -> Report<PostgresUserStatus> {
-    let disarmed = &outcome.applied.disarmed;
-    let mut events = Vec::new();
-    if !disarmed.is_empty() {
-        events.push(EventRecord::warning(
-            "ObjectsDisarmed",
-            "Remove",
-            format!(
-                "the role owned objects that run with their owner's privileges; they were disarmed and reassigned: {}",
-                disarmed.join(", ")
-            ),
-        ));
+/// The condition and the record of the password.
+fn password(
+    status: &mut PostgresUserStatus,
+    conditions: &mut Conditions,
+    facts: &Facts<'_>,
+    drift: &Drift<'_>,
+    now: Timestamp,
+) {
+    let (wanted, passwords) = (facts.wanted, &facts.decided.passwords);
+    let (truth, reason, message) = match &passwords.unavailable {
+        Some((reason, message)) => (Truth::False, *reason, message.clone()),
+        None if drift.concerns(About::Password) => match wanted.drift {
+            DriftMode::Ignore => (Truth::Unknown, "Ignored", String::new()),
+            DriftMode::Report | DriftMode::Correct => {
+                (Truth::False, DRIFTED, "the password was changed by hand".into())
+            }
+        },
+        None => (
+            Truth::True,
+            "Synced",
+            unreadable_request(wanted).unwrap_or_default(),
+        ),
+    };
+    conditions.set(condition::PASSWORD_SYNCED, truth, reason, &message);
+    if passwords.unavailable.is_some() {
+        return;
     }
-    status.disarmed.clone_from(disarmed);
-    Report {
-        events,
-        ..Report::new(status)
-    }
+    // Set in this reconcile, or in one that was killed before it could report that.
+    let set = facts.applied.password_set || status.applied_secret_hash != passwords.fingerprint;
+    status.applied_secret_hash.clone_from(&passwords.fingerprint);
+    status.rotated_at_request = passwords.request.clone().or(status.rotated_at_request.take());
+    let before = status.password.take().unwrap_or_default();
+    // The time of a generated password is its creation; that of any other, when it was set.
+    let changed = match (&wanted.password, set) {
+        (PasswordRequest::Generated(..), _) => passwords.changed,
+        (PasswordRequest::From(..), true) => Some(now),
+        _ => before.last_changed,
+    };
+    let retiring = passwords
+        .logins()
+        .iter()
+        .filter(|login| login.catalog.role.is_some() && Some(&login.name) != passwords.active.as_ref());
+    status.password = Some(PasswordStatus {
+        last_changed: changed,
+        next_rotation: passwords.next,
+        expires_at: wanted.role.valid_until,
+        active_login: passwords.active.clone(),
+        retiring_logins: retiring.map(|login| login.name.clone()).collect(),
+    });
 }
 
-fn suspended(mut status: PostgresUserStatus) -> Report<PostgresUserStatus> {
-    status.phase = Some(Phase::Suspended);
-    status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
-    Report {
-        idle_reason: "Suspended",
-        ..Report::new(status)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    /// F13, F16: a server that is refused is not connected, whatever an earlier pass said.
-    #[test]
-    fn a_refused_server_is_not_connected() {
-        let disconnected = |cause, answered| {
-            is_disconnected(&Problem::human("Any", String::new()).with_cause(cause), answered)
-        };
-        for cause in [Cause::Unreachable, Cause::ServerRefused] {
-            assert!(
-                disconnected(cause, false) && disconnected(cause, true),
-                "{cause:?}"
-            );
-        }
-        assert!(disconnected(Cause::AnswerTooLarge, false) && !disconnected(Cause::AnswerTooLarge, true));
-        assert!(!disconnected(Cause::Other, false));
-    }
-
-    /// F19.
-    #[test]
-    fn a_guest_is_looked_at_again_whatever_its_spec_says() {
-        let looks = |reference: Value, own: Option<u64>| {
-            let user = json!({
-                "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser",
-                "metadata": { "name": "a", "namespace": "ns" },
-                "spec": { "username": "a", "database": "d", "instanceRef": reference },
-            });
-            let user: PostgresUser = serde_json::from_value(user).unwrap();
-            requeue_after(&user, own.map(Duration::from_secs)).map(|time| time.as_secs())
-        };
-        let guest = json!({ "name": "main", "namespace": "bank" });
-        assert_eq!(looks(guest.clone(), None), Some(600));
-        assert_eq!(looks(guest.clone(), Some(1_000_000)), Some(600));
-        assert_eq!(looks(guest, Some(60)), Some(60));
-        for at_home in [
-            json!(null),
-            json!({ "name": "main" }),
-            json!({ "name": "main", "namespace": "ns" }),
-        ] {
-            assert_eq!(looks(at_home, None), None);
-        }
-    }
+/// A request that is not a valid time is not fulfilled, and must be reported.
+fn unreadable_request(wanted: &Wanted) -> Option<String> {
+    let PasswordRequest::Generated(_, rotation) = &wanted.password else {
+        return None;
+    };
+    let request = rotation.requested.as_ref()?;
+    request.parse::<Timestamp>().is_err().then(|| {
+        format!(
+            "the annotation {} is not an RFC 3339 time, so it is ignored",
+            annotation::ROTATE_AT
+        )
+    })
 }

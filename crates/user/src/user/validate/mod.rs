@@ -1,7 +1,5 @@
 //! Validates an object. The schema checks the same; an object may be older than the schema.
 
-mod names;
-mod password;
 #[cfg(test)]
 mod tests;
 
@@ -9,39 +7,28 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kube::ResourceExt;
-use stanchion_api::PostgresUser;
 use stanchion_api::user::{
-    CredentialsSecret, DatabaseDeletion, INSTANCE_IS_IMMUTABLE, Iam, IamProvider, InstanceRef, KeySet,
-    Membership, Mode, PostgresUserSpec, SecretType, annotation, condition,
+    CredentialsSecret, INSTANCE_IS_IMMUTABLE, Iam, IamProvider, InstanceRef, KeySet, Membership, Mode,
+    PostgresUserSpec, Rotation, RotationStrategy, SecretType, annotation,
 };
+use stanchion_api::{PostgresUser, duration};
 use stanchion_kernel::Problem;
-use stanchion_kernel::condition::find;
-use stanchion_kernel::problem::Class;
+use stanchion_kernel::marks::looks_marked;
+use stanchion_postgres::handover;
 
-pub use names::username;
-use names::{NAME_LIMIT, check_values, database_name};
-use password::{interval, password};
-
-use super::privilege_keywords;
 use super::target::{
-    Before, CleanupTarget, DatabaseRequest, Identity, InactiveTarget, Refusal, SchemaRequest, Target, Wanted,
+    Before, DatabaseRequest, Identity, PasswordRequest, RotationRequest, SchemaRequest, Wanted,
 };
-use crate::credentials;
-use crate::server::NOT_ALLOWED;
+use crate::{credentials, generate};
 
-/// The target of an object that is not being deleted.
-pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
+/// The desired role.
+pub fn validate(user: &PostgresUser) -> Result<Wanted, Problem> {
     let spec = &user.spec;
-    username(&spec.username)?;
-    database_name(&spec.database)?;
-    let before = before(user);
-    unmoved(user, &before)?;
-    if spec.suspend {
-        return Ok(Target::Suspended(Box::new(inactive(user))));
-    }
+    let before = Before::of(user);
+    check_names(user, &before)?;
     let drift = spec.drift_policy.clone().unwrap_or_default();
     let wanted = Wanted {
-        identity: identity(user),
+        identity: Identity::of(user),
         instance: instance(user),
         username: spec.username.clone(),
         database: spec.database.clone(),
@@ -62,69 +49,18 @@ pub fn validate(user: &PostgresUser) -> Result<Target, Problem> {
     if let Some(secret) = &wanted.credentials {
         credentials::check(secret)?;
     }
-    Ok(Target::Ensure(Box::new(wanted)))
+    Ok(wanted)
 }
 
-/// The same for the controller. An invalid spec does not prevent a server from withdrawing access, so an object that
-/// was provisioned on another namespace's server is still checked.
-pub fn validate_or_inactive(user: &PostgresUser) -> Result<Target, Problem> {
-    let inactive = inactive(user);
-    let abroad = inactive.before.instance.as_ref().is_some_and(|instance| {
-        inactive.before.username.is_some()
-            && instance
-                .namespace
-                .as_ref()
-                .is_some_and(|home| *home != inactive.identity.namespace)
-    });
-    validate(user).or_else(|problem| {
-        if !abroad || problem.class != Class::Permanent {
-            return Err(problem);
-        }
-        let refusal = Refusal {
-            reason: problem.reason,
-            message: problem.message,
-        };
-        Ok(Target::Invalid(Box::new(inactive), Box::new(refusal)))
-    })
+/// Whether nothing is to be changed. A suspended object whose role or database is invalid is reported as invalid.
+pub fn is_suspended(user: &PostgresUser) -> bool {
+    user.spec.suspend && check_names(user, &Before::of(user)).is_ok()
 }
 
-fn inactive(user: &PostgresUser) -> InactiveTarget {
-    InactiveTarget {
-        identity: identity(user),
-        before: before(user),
-    }
-}
-
-/// The target of an object that is being deleted: what the status records, independent of the current spec, which may
-/// be invalid.
-pub fn cleanup_target(user: &PostgresUser) -> Target {
-    let spec = &user.spec;
-    let before = before(user);
-    // Every reconcile writes a status, which names the role before it is created. An object without a status was
-    // interrupted in its first reconcile, or has lost its status: the server's state decides.
-    let status = user.status.as_ref();
-    let reported = status.is_some_and(|status| status.observed_generation.is_some());
-    let released = user
-        .annotations()
-        .get(annotation::FORCE_RELEASE)
-        .is_some_and(|value| value == "true");
-    let create = spec.create_database.clone().unwrap_or_default();
-    Target::Cleanup(Box::new(CleanupTarget {
-        identity: identity(user),
-        instance: match &before.username {
-            Some(_) => before.instance.clone(),
-            None => spec.instance_ref.clone(),
-        },
-        username: before
-            .username
-            .clone()
-            .or_else(|| (!reported).then(|| spec.username.clone())),
-        policy: spec.deletion_policy,
-        on_delete: spec.on_delete.clone().unwrap_or_default(),
-        drop_databases: create.deletion_policy == DatabaseDeletion::Delete,
-        released,
-        before,
-    }))
+fn check_names(user: &PostgresUser, before: &Before) -> Result<(), Problem> {
+    username(&user.spec.username)?;
+    database_name(&user.spec.database)?;
+    unmoved(user, before)
 }
 
 /// The role stays the one that was created, on the same server: another name or server would leave it behind. The
@@ -153,14 +89,6 @@ pub fn instance(user: &PostgresUser) -> Option<InstanceRef> {
     let namespace = user.namespace().unwrap_or_default();
     let reference = user.spec.instance_ref.as_ref();
     reference.map(|reference| reference.seen_from(&namespace))
-}
-
-fn identity(user: &PostgresUser) -> Identity {
-    Identity {
-        namespace: user.namespace().unwrap_or_default(),
-        name: user.name_any(),
-        uid: user.uid().unwrap_or_default(),
-    }
 }
 
 /// The memberships of the spec, and the one that allows a cloud identity to log in.
@@ -202,10 +130,10 @@ fn databases(spec: &PostgresUserSpec) -> Result<BTreeMap<String, DatabaseRequest
             };
             request.schemas.insert(schema.name.clone(), new);
         }
-        privilege_keywords::add_to_database(&mut request, &database.privileges);
+        request.add(&database.privileges);
         for schema in &database.schemas {
             if let Some(request) = request.schemas.get_mut(&schema.name) {
-                privilege_keywords::add_to_schema(request, &schema.privileges);
+                request.add(&schema.privileges);
             }
         }
         all.insert(database.name.clone(), request);
@@ -219,7 +147,7 @@ fn databases(spec: &PostgresUserSpec) -> Result<BTreeMap<String, DatabaseRequest
             main.schemas.entry(schema.clone()).or_default().create = true;
         }
     }
-    privilege_keywords::add_to_database(main, &spec.privileges);
+    main.add(&spec.privileges);
     for (name, request) in &all {
         let names = request
             .extensions
@@ -236,6 +164,79 @@ fn databases(spec: &PostgresUserSpec) -> Result<BTreeMap<String, DatabaseRequest
         }
     }
     Ok(all)
+}
+
+/// The source of the password: there must be exactly one.
+fn password(user: &PostgresUser) -> Result<PasswordRequest, Problem> {
+    let spec = &user.spec;
+    let password = spec.password.clone().unwrap_or_default();
+    let iam = spec.auth.as_ref().and_then(|auth| auth.iam.as_ref());
+    let disabled = password.disabled == Some(true);
+    let sources = [
+        spec.password_secret_ref.is_some(),
+        password.generate.is_some(),
+        disabled,
+        iam.is_some(),
+    ];
+    if sources.into_iter().filter(|given| *given).count() != 1 {
+        return Err(Problem::permanent(
+            "InvalidSpec",
+            "exactly one of passwordSecretRef, password.generate, password.disabled, auth.iam is required",
+        ));
+    }
+    if password.rotation.is_some() && password.generate.is_none() {
+        return Err(Problem::permanent(
+            "InvalidSpec",
+            "password.rotation needs password.generate (rotate a user-supplied Secret by changing the Secret)",
+        ));
+    }
+    Ok(match (&spec.password_secret_ref, password.generate) {
+        (Some(secret), _) => PasswordRequest::From(secret.clone(), password.encoding),
+        (None, Some(generate)) => {
+            generate::check(&generate)?;
+            PasswordRequest::Generated(generate, rotation(user, password.rotation.as_ref())?)
+        }
+        (None, None) => PasswordRequest::None,
+    })
+}
+
+fn rotation(user: &PostgresUser, rotation: Option<&Rotation>) -> Result<RotationRequest, Problem> {
+    let requested = user.annotations().get(annotation::ROTATE_AT).cloned();
+    let Some(rotation) = rotation else {
+        return Ok(RotationRequest {
+            requested,
+            ..RotationRequest::default()
+        });
+    };
+    if rotation.strategy == RotationStrategy::DualUser && user.spec.username.len() + 2 > NAME_LIMIT {
+        return Err(Problem::permanent(
+            "InvalidSpec",
+            "username too long: with DualUser the logins have two characters more, and postgres limit is 63 chars",
+        ));
+    }
+    let every = rotation.interval.as_deref().map(interval).transpose()?;
+    if every == Some(Duration::ZERO) {
+        let message = "password.rotation.interval must be 1s or longer";
+        return Err(Problem::permanent("InvalidSpec", message));
+    }
+    Ok(RotationRequest {
+        interval: every,
+        strategy: rotation.strategy,
+        grace: interval(&rotation.grace_period)?,
+        terminate_sessions: rotation.terminate_sessions,
+        at: rotation.at,
+        requested,
+    })
+}
+
+/// A duration of the spec.
+fn interval(text: &str) -> Result<Duration, Problem> {
+    duration::parse(text).ok_or_else(|| {
+        Problem::permanent(
+            "InvalidSpec",
+            format!("{text:?} is not a duration such as 10m or 24h"),
+        )
+    })
 }
 
 /// A generated password needs a Secret where the application finds it.
@@ -258,39 +259,119 @@ fn credentials_secret(user: &PostgresUser) -> Option<CredentialsSecret> {
     })
 }
 
-fn before(user: &PostgresUser) -> Before {
-    let Some(status) = user.status.clone() else {
-        return Before::default();
-    };
-    let password = status.password.unwrap_or_default();
-    // Only after a complete reconcile is there drift: a new spec that failed to apply does not count.
-    let applied =
-        find(&status.conditions, condition::DRIFTED).and_then(|drifted| drifted.observed_generation);
-    // A withdrawn server has disabled the login, which is not drift.
-    let withdrawn =
-        find(&status.conditions, condition::READY).is_some_and(|ready| ready.reason == NOT_ALLOWED);
-    Before {
-        username: status.provisioned_username,
-        instance: status.provisioned_instance_ref,
-        converged: status.created == Some(true) && applied == user.metadata.generation && !withdrawn,
-        grants: status.grants,
-        password_fingerprint: status.applied_secret_hash,
-        password_changed: password.last_changed,
-        active_login: password.active_login,
-        retiring_logins: password.retiring_logins,
-        rotation_request: status.rotated_at_request,
-        oid: status.role_oid.and_then(|oid| u32::try_from(oid).ok()),
-        seal: status.role_seal,
-        database: status.provisioned_database,
-        databases: status
-            .databases
-            .into_iter()
-            .map(|database| database.name)
-            .collect(),
-        credentials_secrets: status
-            .stale_secrets
-            .into_iter()
-            .chain(status.credentials_secret_name)
-            .collect(),
+/// Names that PostgreSQL reserves.
+const RESERVED: &[&str] = &["public", "none", "postgres"];
+/// PostgreSQL's limit, in bytes: longer names are truncated silently.
+const NAME_LIMIT: usize = 63;
+
+/// The guide's rules for a name, with the guide's messages.
+pub fn username(name: &str) -> Result<(), Problem> {
+    let refuse = |message: &str| Err(Problem::permanent("InvalidSpec", message));
+    if name.contains('-') {
+        return refuse("username cannot contain hyphens: postgres rejects it");
     }
+    if name.len() > NAME_LIMIT {
+        return refuse("username too long: postgres limit is 63 chars");
+    }
+    let legal = |(index, c): (usize, char)| {
+        c.is_ascii_lowercase() || c == '_' || (index > 0 && (c.is_ascii_digit() || c == '$'))
+    };
+    if name.is_empty() || !name.chars().enumerate().all(legal) {
+        return refuse("username must be lower-case ASCII: ^[a-z_][a-z0-9_$]*$");
+    }
+    if name.starts_with(handover::PREFIX) {
+        return refuse("username is reserved by the operator");
+    }
+    if name.starts_with("pg_") || RESERVED.contains(&name) {
+        return refuse("username is reserved by postgres");
+    }
+    Ok(())
+}
+
+/// `spec.database` becomes part of connection strings, so it is more restricted than in PostgreSQL.
+fn database_name(name: &str) -> Result<(), Problem> {
+    let legal = |(index, c): (usize, char)| {
+        c.is_ascii_alphabetic() || c == '_' || (index > 0 && (c.is_ascii_digit() || c == '$' || c == '-'))
+    };
+    if !name.is_empty() && name.len() <= NAME_LIMIT && name.chars().enumerate().all(legal) {
+        return Ok(());
+    }
+    let message = "database must match ^[A-Za-z_][A-Za-z0-9_$-]*$ and have at most 63 characters";
+    Err(Problem::permanent("InvalidSpec", message))
+}
+
+/// PostgreSQL truncates long names silently, and does not support NUL bytes.
+fn role_name(field: &str, name: &str) -> Result<(), Problem> {
+    if !name.is_empty() && name.len() <= NAME_LIMIT && !name.contains('\0') {
+        return Ok(());
+    }
+    Err(Problem::permanent(
+        "InvalidSpec",
+        format!("{field}: {name:?} cannot be a role: postgres limit is 63 chars"),
+    ))
+}
+
+/// Checks everything that becomes part of a statement and is not checked elsewhere.
+fn check_values(wanted: &Wanted) -> Result<(), Problem> {
+    for (name, value) in &wanted.role.parameters {
+        parameter_name(name)?;
+        no_nul(&format!("role.parameters.{name}"), value)?;
+    }
+    let comment = wanted.role.comment.as_deref().unwrap_or_default();
+    no_nul("role.comment", comment)?;
+    if looks_marked(comment) {
+        let message =
+            "role.comment contains \"[stanchion \", which begins the operator's own mark of ownership";
+        return Err(Problem::permanent("InvalidSpec", message));
+    }
+    for membership in &wanted.member_of {
+        role_name("memberOf", &membership.role)?;
+        if membership.role == wanted.username {
+            let message = "memberOf: a role cannot be a member of itself";
+            return Err(Problem::permanent("InvalidSpec", message));
+        }
+    }
+    for schema in wanted
+        .databases
+        .values()
+        .flat_map(|request| request.schemas.values())
+    {
+        for owner in &schema.default_for {
+            role_name("defaultPrivilegesForRoles", owner)?;
+        }
+    }
+    if let Some(template) = wanted
+        .create_database
+        .as_ref()
+        .and_then(|create| create.template.as_ref())
+    {
+        role_name("createDatabase.template", template)?;
+    }
+    Ok(())
+}
+
+fn no_nul(field: &str, value: &str) -> Result<(), Problem> {
+    if value.contains('\0') {
+        let message = format!("{field} contains a NUL byte, which postgres cannot store");
+        return Err(Problem::permanent("InvalidSpec", message));
+    }
+    Ok(())
+}
+
+/// A parameter's name is part of the statement's text, so only valid parameter names are accepted.
+fn parameter_name(name: &str) -> Result<(), Problem> {
+    let legal = |part: &str| {
+        let mut characters = part.chars();
+        characters
+            .next()
+            .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+            && characters.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
+    };
+    if name.len() <= NAME_LIMIT && name.split('.').all(legal) {
+        return Ok(());
+    }
+    Err(Problem::permanent(
+        "InvalidSpec",
+        format!("role.parameters: {name:?} is not the name of a parameter"),
+    ))
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use stanchion_api::PostgresUser;
 use stanchion_api::instance::Endpoints;
 use stanchion_api::user::GrantKind;
+use stanchion_kernel::context::Parent;
 use stanchion_kernel::marks::{Bearer, Mark, Marks, Origin};
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::server::{Attributes, Powers, SelfGrant};
@@ -18,9 +19,9 @@ use crate::server::Server;
 use crate::user::catalog::{Catalog, DatabaseFacts, RoleFacts, RoleRef, Stored, Viewer};
 use crate::user::contents::{Contents, Held, SchemaFacts};
 use crate::user::observe::Current;
-use crate::user::passwords::Passwords;
-use crate::user::plan::differences;
-use crate::user::target::{Identity, Target, Wanted};
+use crate::user::passwords::{Passwords, Source};
+use crate::user::plan::{Change, differences};
+use crate::user::target::{Identity, Wanted};
 use crate::user::validate::validate;
 
 /// The comment that the operator would write.
@@ -52,19 +53,19 @@ pub(super) fn viewer() -> Viewer {
 
 /// The request of a spec.
 pub(super) fn wanted(more: &Value) -> Wanted {
+    validate(&user(more)).unwrap_or_else(|problem| panic!("{problem}"))
+}
+
+fn user(more: &Value) -> PostgresUser {
     let mut spec = json!({ "username": "alice", "database": "app", "passwordSecretRef": { "name": "s" } });
     for (key, value) in more.as_object().cloned().unwrap_or_default() {
         spec[key] = value;
     }
-    let user: PostgresUser = serde_json::from_value(json!({
+    serde_json::from_value(json!({
         "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser",
         "metadata": { "name": "alice", "namespace": "ns", "uid": "uid" }, "spec": spec,
     }))
-    .unwrap();
-    match validate(&user) {
-        Ok(Target::Ensure(wanted)) => *wanted,
-        _ => panic!("a role"),
-    }
+    .unwrap()
 }
 
 pub(super) fn server(version: u32, superuser: bool) -> stanchion_postgres::Server {
@@ -164,12 +165,20 @@ pub(super) fn made(version: u32) -> Catalog {
     catalog
 }
 
-pub(super) fn current(catalog: Catalog, contents: &Contents) -> Current {
+/// A state, and what was decided about its passwords.
+pub(super) struct There {
+    pub(super) current: Current,
+    pub(super) passwords: Passwords,
+}
+
+pub(super) fn current(catalog: Catalog, contents: &Contents) -> There {
     let target = ConnectionConfig::new("db", 5432, "postgres", "admin").unwrap();
     let names = catalog.databases.keys();
-    Current {
+    let current = Current {
+        parent: Parent::of(&user(&json!({}))),
         contents: names.map(|name| (name.clone(), contents.clone())).collect(),
         catalog,
+        logins: Vec::new(),
         security: Security {
             encrypted: true,
             verified: true,
@@ -180,9 +189,13 @@ pub(super) fn current(catalog: Catalog, contents: &Contents) -> Current {
             endpoints: Endpoints::default(),
             tls: TlsMode::Prefer,
         },
-        passwords: Passwords::default(),
+        source: Source::None,
         credentials: None,
         stale_secrets: Vec::new(),
+    };
+    There {
+        current,
+        passwords: Passwords::default(),
     }
 }
 
@@ -207,11 +220,12 @@ pub(super) fn held(kind: GrantKind, schema: &str, owner: Option<&str>, word: &st
     }
 }
 
-pub(super) fn shown(wanted: &Wanted, current: &Current) -> String {
-    let changes = differences(wanted, current).unwrap();
+pub(super) fn shown(wanted: &Wanted, there: &There) -> String {
+    let changes = differences(wanted, &there.current, &there.passwords).unwrap();
     let lines: Vec<String> = changes
         .iter()
-        .map(|change| unsealed(&change.statement.to_string()))
+        .flat_map(Change::statements)
+        .map(|statement| unsealed(&statement.to_string()))
         .collect();
     lines.join("\n")
 }

@@ -8,8 +8,7 @@ use stanchion_api::user::{AppliedGrant, GrantKind};
 use super::*;
 use crate::user::catalog::{MembershipFacts, RoleFacts};
 use crate::user::contents::Contents;
-use crate::user::passwords::{Login, Passwords};
-use crate::user::plan::role::PasswordChange;
+use crate::user::passwords::{Login, PasswordChange};
 use given::{current, empty, held, made, mark, role, role_of, schema, shown, wanted};
 
 #[test]
@@ -42,7 +41,7 @@ fn only_what_differs_is_named() {
     insta::assert_snapshot!(shown(&request, &there), @r#"
     ALTER ROLE "alice" CREATEDB CONNECTION LIMIT 3
     "#);
-    if let Some(role) = &mut there.catalog.role {
+    if let Some(role) = &mut there.current.catalog.role {
         role.connection_limit = 3;
         role.create_database = true;
     }
@@ -145,10 +144,10 @@ fn a_login_that_takes_turns_has_the_limits_of_the_role() {
     let mut there = current(made(160_000), &Contents::default());
     let login = |name: &str, enabled, facts: Option<RoleFacts>, change| Login {
         name: name.into(),
-        catalog: Catalog {
+        catalog: Arc::new(Catalog {
             role: facts,
             ..empty(160_000, true)
-        },
+        }),
         enabled,
         change,
     };
@@ -187,7 +186,7 @@ fn what_an_adopted_role_held_stays_its_own() {
     catalog
         .memberships
         .insert("readers".into(), MembershipFacts::default());
-    let given = holdings(&request, &current(catalog, &Contents::default()));
+    let given = holdings(&request, &current(catalog, &Contents::default()).current);
     let words: Vec<&Vec<String>> = given.iter().map(|grant| &grant.privileges).collect();
     assert_eq!(words, [&vec!["TEMPORARY".to_owned()]]);
 }
@@ -203,10 +202,10 @@ fn a_change_by_hand_is_left_alone_only_after_the_spec_was_applied() {
         let mut request = wanted(&json!({ "driftPolicy": { "mode": mode } }));
         request.before.converged = converged;
         let mut there = current(made(150_000), &Contents::default());
-        assert_eq!(is_left_alone(&request, &there), left, "{mode}");
+        assert_eq!(is_left_alone(&request, &there.passwords), left, "{mode}");
         there.passwords.rotated = Some(jiff::Timestamp::UNIX_EPOCH);
         assert!(
-            !is_left_alone(&request, &there),
+            !is_left_alone(&request, &there.passwords),
             "a new password is applied in every mode"
         );
     }
@@ -222,7 +221,8 @@ mod walls {
     use given::viewer;
 
     fn refused(request: &Wanted, catalog: Catalog) -> Problem {
-        differences(request, &current(catalog, &Contents::default())).unwrap_err()
+        let there = current(catalog, &Contents::default());
+        differences(request, &there.current, &there.passwords).unwrap_err()
     }
 
     /// A server that opens only what the guide has.
@@ -254,7 +254,8 @@ mod walls {
             let mut rules = (*viewer().rules).clone();
             rules.attributes = vec![Attribute::Superuser];
             catalog.viewer.rules = rules.into();
-            differences(&request, &current(catalog, &Contents::default())).unwrap();
+            let there = current(catalog, &Contents::default());
+            differences(&request, &there.current, &there.passwords).unwrap();
         }
     }
 

@@ -1,87 +1,20 @@
-//! Decides whether a role is created, adopted, or somebody else's, and plans the changes of the role itself.
+//! Decides whether a role or a database is the object's: created for it, adopted, or somebody else's.
+//!
+//! A role has its mark from the transaction that creates it. A database cannot have one: a comment cannot be set in the
+//! statement that creates a database, and a status can be written before a crash, and the database never be created, or
+//! be created by somebody else. Its oid can be set (PostgreSQL 15): it is derived from the uid of the object, the name of
+//! the database and the installation's key, so nothing needs to be stored, and nobody else can predict it. The mark
+//! follows in the next transaction. Only a database that is ours by one of the two is ever dropped.
 
-use std::collections::BTreeMap;
-
+use sha2::{Digest, Sha256};
 use stanchion_api::instance::Attribute;
 use stanchion_api::user::ExistingRolePolicy;
 use stanchion_kernel::Problem;
 use stanchion_kernel::marks::{Found, Mark, Marks, Origin, Owner, Seal};
 use stanchion_kernel::redact::Verdict;
-use stanchion_postgres::{Statement, handover};
 
-use super::role::RoleRequest;
-use super::{Change, logins, memberships, parameters, role};
-use crate::user::catalog::{Catalog, RoleFacts};
-use crate::user::passwords::Passwords;
-use crate::user::target::{Before, Identity, KIND, Wanted};
-
-/// The differences of the role: itself, its parameters, its memberships, and its two logins if it has them.
-pub fn role_changes(
-    wanted: &Wanted,
-    catalog: &Catalog,
-    passwords: &Passwords,
-) -> Result<Vec<Change>, Problem> {
-    let origin = claim(&claimant(wanted), catalog)?;
-    let request = RoleRequest {
-        name: &wanted.username,
-        login: wanted.role.login && !passwords.is_dual(),
-        attributes: &wanted.role,
-        password: passwords.main_change(),
-        mark: Mark {
-            owner: wanted.identity.owner(),
-            origin,
-        },
-    };
-    let mut changes = role::diff(&request, catalog);
-    let none = BTreeMap::new();
-    let stored = catalog.role.as_ref().map_or(&none, |facts| &facts.parameters);
-    changes.extend(parameters::diff(
-        &wanted.username,
-        &wanted.role.parameters,
-        stored,
-        &wanted.before.grants,
-    ));
-    let is = catalog.role.as_ref().is_none_or(|facts| facts.inherit);
-    let asked = memberships::Asked {
-        role: &wanted.username,
-        member_of: &wanted.member_of,
-        policy: wanted.membership_policy,
-        before: &wanted.before.grants,
-        inherits: wanted.role.inherit.unwrap_or(is),
-    };
-    changes.extend(memberships::diff(&asked, catalog)?);
-    for login in passwords.logins() {
-        changes.extend(logins::diff(wanted, login, passwords.is_dual())?);
-    }
-    if gives_a_database(wanted, catalog) {
-        changes.extend(
-            act_as(&wanted.username, catalog)
-                .map(|statement| Change::privilege("the administrator's membership", statement)),
-        );
-    }
-    Ok(changes)
-}
-
-/// Whether the role is about to become the owner of a database.
-fn gives_a_database(wanted: &Wanted, catalog: &Catalog) -> bool {
-    wanted.databases.iter().any(|(name, request)| {
-        request.owner
-            && catalog
-                .databases
-                .get(name)
-                .is_none_or(|facts| facts.owner != wanted.username)
-    })
-}
-
-/// The statement that makes the administrator a member of a role, where it is not one yet. An administrator without
-/// superuser gives things to a role, and takes them from it, only as its member.
-pub fn act_as(role: &str, catalog: &Catalog) -> Option<Statement> {
-    let server = &catalog.server;
-    if server.may_act_as(catalog.powers) {
-        return None;
-    }
-    handover::join(role, server)
-}
+use super::catalog::{Catalog, DatabaseFacts, RoleFacts};
+use super::target::{Before, Identity, Wanted};
 
 /// The purpose of a seal in a status.
 const SEAL: &str = "role of an object";
@@ -100,7 +33,8 @@ pub struct Claimant<'a> {
     pub announced: bool,
 }
 
-fn claimant(wanted: &Wanted) -> Claimant<'_> {
+/// The claimant of the role itself.
+pub fn claimant(wanted: &Wanted) -> Claimant<'_> {
     Claimant {
         name: &wanted.username,
         identity: &wanted.identity,
@@ -137,7 +71,7 @@ pub fn claim(claimant: &Claimant<'_>, catalog: &Catalog) -> Result<Origin, Probl
         return Ok(Origin::Created);
     };
     match &facts.mark {
-        Some(Found { mark, seal }) if is_own(mark, claimant.identity) => match seal {
+        Some(Found { mark, seal }) if claimant.identity.owns(mark) => match seal {
             Seal::Valid => Ok(mark.origin),
             // The mark of an earlier version, or of a lost key. Anybody may have written it, so the status must name
             // the role, too.
@@ -158,11 +92,6 @@ pub fn claim(claimant: &Claimant<'_>, catalog: &Catalog) -> Result<Origin, Probl
         }
         None => adopt(name, facts, catalog, claimant.policy),
     }
-}
-
-/// Whether a mark is this object's.
-pub fn is_own(mark: &Mark, identity: &Identity) -> bool {
-    mark.owner.kind == KIND && mark.owner.uid == identity.uid
 }
 
 impl Claimant<'_> {
@@ -283,4 +212,92 @@ fn adopt(
 
 fn conflict(name: &str, what: &str, advice: &str) -> Problem {
     Problem::human("RoleConflict", format!("role {name:?} {what}; {advice}"))
+}
+
+/// The server assigns oids from here on only after it has created two thousand million objects.
+const FIRST: u32 = 1 << 31;
+
+/// The oid of the database of this name that the object with this uid creates.
+pub fn database_oid(marks: &Marks, uid: &str, database: &str) -> u32 {
+    number(&Sha256::digest(
+        marks.key().mac("oid of a database", &[uid, database]),
+    ))
+}
+
+/// The same in earlier versions, which used no key.
+fn former_database_oid(uid: &str, database: &str) -> u32 {
+    let digest = Sha256::new()
+        .chain_update(uid)
+        .chain_update([0])
+        .chain_update(database);
+    number(&digest.finalize())
+}
+
+fn number(digest: &[u8]) -> u32 {
+    let start = digest.iter().take(4);
+    FIRST | start.fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+/// Whether the operator created the database for this object. An oid is proof only while the database belongs to the
+/// administrator, or to the object's own role: anybody may choose an oid for their own database.
+pub fn is_own_database(
+    marks: &Marks,
+    identity: &Identity,
+    name: &str,
+    facts: &DatabaseFacts,
+    owners: [&str; 2],
+) -> bool {
+    let is_owner_known = owners.contains(&facts.owner.as_str());
+    match &facts.mark {
+        Some(found) if !found.is_unproven() => found.seal == Seal::Valid && identity.owns(&found.mark),
+        // Only its owner can have written it.
+        Some(found) if identity.owns(&found.mark) => is_owner_known,
+        _ => {
+            let oids = [
+                database_oid(marks, &identity.uid, name),
+                former_database_oid(&identity.uid, name),
+            ];
+            oids.contains(&facts.oid) && is_owner_known
+        }
+    }
+}
+
+/// The oid of a database that does not exist yet.
+pub const FRESH: u32 = 0;
+
+/// Whether the operator created the database for this request, or is about to.
+pub fn is_database_of(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -> bool {
+    let owners = [catalog.server.role.as_str(), wanted.username.as_str()];
+    let made = is_own_database(&catalog.viewer.marks, &wanted.identity, name, facts, owners);
+    made || (facts.oid == FRESH && wanted.create_database.is_some() && name == wanted.database)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use stanchion_kernel::redact::FingerprintKey;
+
+    use super::*;
+
+    #[test]
+    fn every_installation_every_object_and_every_name_has_its_own() {
+        let marks = |byte| Marks::new(Arc::new(FingerprintKey::from_bytes(&[byte; 32]).unwrap()));
+        let (one, two) = (marks(1), marks(2));
+        let all = [
+            (&one, "u-1", "app"),
+            (&one, "u-2", "app"),
+            (&one, "u-1", "b"),
+            (&two, "u-1", "app"),
+        ];
+        let mut oids = all
+            .map(|(marks, uid, name)| database_oid(marks, uid, name))
+            .to_vec();
+        oids.push(former_database_oid("u-1", "app"));
+        assert!(oids.iter().all(|oid| *oid >= FIRST));
+        assert_eq!(database_oid(&one, "u-1", "app"), oids[0]);
+        oids.sort_unstable();
+        oids.dedup();
+        assert_eq!(oids.len(), all.len() + 1);
+    }
 }

@@ -1,15 +1,17 @@
 //! Checks what an instance must allow before a role may have it. A user who may create an object in a namespace must
 //! not become an administrator of the server: not by an attribute, not by a membership, not by a parameter.
+//!
+//! `observe` asks before it connects to a database, `plan` and `apply` before they change anything.
 
 use stanchion_api::instance::Attribute;
 use stanchion_api::user::{Membership, Role};
 use stanchion_kernel::Problem;
 
-use super::database;
+use super::catalog::{Catalog, DatabaseFacts, RoleRef};
+use super::contents::Contents;
+use super::ownership;
+use super::target::{DatabaseRequest, Wanted};
 use crate::rules::{Whose, is_like};
-use crate::user::catalog::{Catalog, DatabaseFacts, RoleRef};
-use crate::user::contents::Contents;
-use crate::user::target::{DatabaseRequest, Wanted};
 
 /// Parameters that every user may set, but no spec: they hide what a role does from monitoring, or let it act as
 /// another.
@@ -62,7 +64,7 @@ fn check_database(
     wanted: &Wanted,
     catalog: &Catalog,
 ) -> Result<(), Problem> {
-    if database::is_ours(name, wanted, facts, catalog) {
+    if ownership::is_database_of(name, wanted, facts, catalog) {
         return Ok(());
     }
     let rules = &catalog.viewer.rules;

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Problem, Reader};
-use stanchion_postgres::{Query, Row, Session};
+use stanchion_postgres::{Query, ReadSession, Row};
 
-use super::Observed;
+use super::CleanupTarget;
 use crate::server::{self, Access, Server};
 use crate::setup::Setup;
 use crate::user::catalog::{self, Catalog, CatalogQuery, DatabaseFacts, Unexpected, Viewer};
-use crate::user::database_oid;
-use crate::user::rotation;
-use crate::user::target::CleanupTarget;
+use crate::user::ownership;
+use crate::user::target::login_names;
 
 /// The state of the server.
 pub struct CleanupState {
@@ -60,41 +59,45 @@ JOIN pg_catalog.pg_roles r ON r.oid = d.datdba WHERE r.rolname = $1 ORDER BY 1";
 
 const DATABASES: &str = "SELECT datname::pg_catalog.text FROM pg_catalog.pg_database";
 
-/// Reads what is left of a role.
-pub async fn observe(setup: &Setup, read: &Reader, cleanup: &CleanupTarget) -> Result<Observed, Problem> {
+/// Reads what is left of a role; `None` if there is nothing to remove.
+pub async fn observe(
+    setup: &Setup,
+    read: &Reader,
+    cleanup: &CleanupTarget,
+) -> Result<Option<CleanupState>, Problem> {
     // No reconcile ever reached the database, or a person has released the role.
     let (Some(username), false) = (&cleanup.username, cleanup.released) else {
-        return Ok(Observed::Nothing);
+        return Ok(None);
     };
     let provisioned = cleanup.before.username.is_some();
     // Objects on a server that may no longer be used are removed nevertheless.
     let server = match server::resolve(read, setup, cleanup.instance.as_ref(), provisioned).await {
         Ok(Access::Open(server) | Access::Withdrawn(server)) => server,
         // There is no server on which anything could have been created.
-        Err(problem) if !provisioned && problem.is(Cause::InstanceMissing) => return Ok(Observed::Nothing),
+        Err(problem) if !provisioned && problem.is(Cause::InstanceMissing) => return Ok(None),
         Err(problem) => return Err(problem),
     };
     // The administrator's database: the object's own one may be gone, or refuse connections.
-    let session = setup.pools.get(&server.target).await?;
+    let session = setup.pools.read_only(&server.target).await?;
     let mut roles = Vec::new();
     // The logins are removed first: they are members of the role.
-    let logins = rotation::login_names(username);
+    let logins = login_names(username);
     let before = &cleanup.before;
     let dual = before.active_login.is_some() || !before.retiring_logins.is_empty();
     for name in logins.iter().filter(|_| dual).chain(std::iter::once(username)) {
         roles.extend(read_role(&session, &server.viewer, name, cleanup).await?);
     }
     let databases = made(&session, &server.viewer, username, cleanup).await?;
-    Ok(Observed::Cleanup(Box::new(CleanupState {
+    Ok(Some(CleanupState {
         server,
         roles,
         databases,
-    })))
+    }))
 }
 
 /// The databases that the object created, independent of its status.
 async fn made(
-    session: &Session,
+    session: &ReadSession,
     viewer: &Viewer,
     username: &str,
     cleanup: &CleanupTarget,
@@ -107,7 +110,7 @@ async fn made(
     let catalog = catalog::read(session, &query).await?;
     let owners = [catalog.server.role.as_str(), username];
     let is_ours = |(name, facts): &(&String, &DatabaseFacts)| {
-        database_oid::is_ours(&viewer.marks, &cleanup.identity, name, facts, owners)
+        ownership::is_own_database(&viewer.marks, &cleanup.identity, name, facts, owners)
     };
     let made = catalog
         .databases
@@ -128,7 +131,7 @@ fn owned(row: &Row) -> Result<(String, u32), Unexpected> {
 
 /// Reads one role; `None` if it is gone.
 pub async fn read_role(
-    session: &Session,
+    session: &ReadSession,
     viewer: &Viewer,
     name: &str,
     cleanup: &CleanupTarget,

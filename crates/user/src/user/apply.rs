@@ -1,68 +1,145 @@
-//! Applies the changes of a role: one transaction for each database, under the database's lock, with the differences at
-//! that time.
+//! Applies the plan. Every step is idempotent; the process can be killed between any two.
+//!
+//! Each database gets one transaction, under its lock, with the differences at that time.
+
+use std::sync::Arc;
 
 use stanchion_api::user::AppliedGrant;
-use stanchion_kernel::Problem;
+use stanchion_kernel::apply::Written;
 use stanchion_kernel::problem::Cause;
+use stanchion_kernel::{Done, Problem, Writer};
 use stanchion_postgres::lock::ROLES;
-use stanchion_postgres::{Begin, ConnectionConfig, Pooled, Statement};
+use stanchion_postgres::{Begin, ConnectionConfig, Query, Session, Statement};
 
-use super::Applied;
+use super::catalog::{Catalog, Viewer};
+use super::contents::{Snapshot, SnapshotQuery, databases_of};
+use super::passwords::Passwords;
+use super::plan::{self, About, Change, Decided, EnsurePlan, Plan, SqlPlan, database, grants, role};
+use super::target::Wanted;
+use super::{guards, ownership, withdrawn};
+use crate::server;
 use crate::setup::{Setup, TURN};
-use crate::user::catalog::{Catalog, Viewer};
-use crate::user::observe::{self, Current, invalid};
-use crate::user::passwords::Passwords;
-use crate::user::plan::{self, About, Change, database, grants, guards, ownership};
-use crate::user::snapshot::{Snapshot, SnapshotQuery, databases_of};
-use crate::user::target::Wanted;
 
 /// How often the differences are computed in one transaction: what a new schema needs is known only after its creation.
 const ROUNDS: usize = 2;
 
-/// Applies the changes, database by database; the role itself comes with the first.
-pub async fn make(
+/// What was done, and what is known afterwards.
+#[derive(Default)]
+pub struct Applied {
+    /// What was decided about the role.
+    pub decided: Option<Arc<Decided>>,
+    /// What was changed, in the terms of the spec.
+    pub changed: Vec<String>,
+    /// What the role now holds because of the operator; `None` if that is unknown.
+    pub grants: Option<Vec<AppliedGrant>>,
+    /// Whether the database was created.
+    pub database_made: bool,
+    /// The role's oid.
+    pub oid: Option<u32>,
+    /// Whether a password was set.
+    pub password_set: bool,
+    /// The Secrets that were written and deleted.
+    pub written: Written,
+    /// The statements that would run (`mode: Plan`).
+    pub shown: Option<Vec<String>>,
+}
+
+/// Applies the plan.
+pub async fn apply(
     setup: &Setup,
+    write: &Writer,
     wanted: &Wanted,
-    current: &Current,
+    plan: Plan,
+    applied: &mut Applied,
+) -> Result<Done, Problem> {
+    match plan {
+        Plan::Ensure(plan) => {
+            ensure(setup, write, wanted, *plan, applied).await?;
+            Ok(Done::Complete)
+        }
+        Plan::LockOut(server, logins) => {
+            withdrawn::lock_out(setup, write, &server, &logins).await?;
+            Ok(Done::Blocked(withdrawn::problem()))
+        }
+    }
+}
+
+async fn ensure(
+    setup: &Setup,
+    write: &Writer,
+    wanted: &Wanted,
+    plan: EnsurePlan,
     applied: &mut Applied,
 ) -> Result<(), Problem> {
-    let admin = &current.server.target;
-    let exists = current.catalog.databases.contains_key(&wanted.database);
-    let home = if exists {
-        admin.with_database(&wanted.database).map_err(invalid)?
+    let decided = plan.decided;
+    applied.decided = Some(Arc::clone(&decided));
+    applied.shown = plan.shown.as_deref().map(show);
+    write.apply_all(plan.credentials, &mut applied.written).await?;
+    if let Some(sql) = &plan.sql {
+        write.may_write()?;
+        make(setup, wanted, &decided.passwords, sql, applied).await?;
+    }
+    write.apply_all(plan.stale, &mut applied.written).await
+}
+
+/// The statements without their secrets, and where they would run.
+fn show(changes: &[Change]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut place = None;
+    for change in changes {
+        if change.database.is_some() && change.database != place {
+            place.clone_from(&change.database);
+            let name = place.as_deref().unwrap_or_default();
+            lines.push(format!("-- in database {name:?}"));
+        }
+        lines.extend(change.statements().map(ToString::to_string));
+    }
+    lines
+}
+
+/// Applies the changes, database by database; the role itself comes with the first.
+async fn make(
+    setup: &Setup,
+    wanted: &Wanted,
+    passwords: &Passwords,
+    plan: &SqlPlan,
+    applied: &mut Applied,
+) -> Result<(), Problem> {
+    let admin = &plan.admin;
+    let home = if plan.exists {
+        server::database(admin, &wanted.database)?
     } else {
         admin.clone()
     };
     let mut pass = Pass {
         setup,
         wanted,
-        passwords: &current.passwords,
-        viewer: &current.server.viewer,
+        passwords,
+        viewer: &plan.viewer,
         held: Vec::new(),
         applied,
     };
     match pass.in_database(&home, true).await {
         // Another task of this process has the turn. A new password does not wait for it, because the old one may be
         // compromised.
-        Err(problem) if problem.is(Cause::DatabaseBusy) && current.passwords.is_changing() => {
+        Err(problem) if problem.is(Cause::DatabaseBusy) && passwords.is_changing() => {
             pass.passwords_only(&home).await?;
             return Err(problem);
         }
         other => other?,
     }
-    if !exists {
-        pass.create_database(admin, &current.catalog).await?;
+    if let Some(creation) = &plan.creation {
+        pass.create_database(admin, creation).await?;
     }
     for name in databases_of(wanted) {
         if name != home.database() {
-            pass.in_database(&admin.with_database(&name).map_err(invalid)?, false)
-                .await?;
+            pass.in_database(&server::database(admin, &name)?, false).await?;
         }
     }
     let held = std::mem::take(&mut pass.held);
     applied.grants = Some(held);
-    applied.password_set = current.passwords.is_changing();
-    end_sessions(setup, admin, wanted, &current.passwords, applied).await
+    applied.password_set = passwords.is_changing();
+    end_sessions(setup, admin, wanted, passwords, applied).await
 }
 
 struct Pass<'a> {
@@ -98,7 +175,7 @@ impl Pass<'_> {
             if changes.is_empty() {
                 break;
             }
-            let statements: Vec<Statement> = changes.iter().map(|change| change.statement.clone()).collect();
+            let statements = statements(&changes);
             let rows = transaction.apply_and_read(&statements, &query.queries()).await?;
             self.applied
                 .changed
@@ -135,7 +212,7 @@ impl Pass<'_> {
             transaction.roll_back().await;
             return Ok(());
         }
-        let statements: Vec<Statement> = changes.iter().map(|change| change.statement.clone()).collect();
+        let statements = statements(&changes);
         transaction.commit(&statements).await?;
         self.applied
             .changed
@@ -183,17 +260,14 @@ impl Pass<'_> {
         guards::check(self.wanted, &snapshot.catalog)?;
         let mut changes = Vec::new();
         if with_role {
-            changes.extend(ownership::role_changes(
-                self.wanted,
-                &snapshot.catalog,
-                passwords,
-            )?);
+            changes.extend(role::changes(self.wanted, &snapshot.catalog, passwords)?);
         }
         let name = address.database();
         if let Some(facts) = snapshot.catalog.databases.get(name) {
             changes.extend(match self.wanted.databases.get(name) {
                 Some(request) => {
                     guards::check_extensions(request, &snapshot.contents, &snapshot.catalog)?;
+                    database::check_schemas(name, request, &snapshot.contents)?;
                     database::diff(
                         name,
                         self.wanted,
@@ -211,13 +285,10 @@ impl Pass<'_> {
 
     /// Runs outside of a transaction, as PostgreSQL requires. After a crash its oid proves that the operator created
     /// it.
-    async fn create_database(&mut self, admin: &ConnectionConfig, catalog: &Catalog) -> Result<(), Problem> {
-        let Some(change) = database::creation(self.wanted, catalog)? else {
-            return Ok(());
-        };
-        let (_turn, mut session): (_, Pooled) = self.setup.pools.exclusive(admin, TURN).await?;
-        session.execute(&change.statement).await?;
-        self.applied.changed.push(change.what);
+    async fn create_database(&mut self, admin: &ConnectionConfig, creation: &Change) -> Result<(), Problem> {
+        let (_turn, mut session) = self.setup.pools.exclusive(admin, TURN).await?;
+        session.execute(&creation.statement).await?;
+        self.applied.changed.push(creation.what.clone());
         self.applied.database_made = true;
         Ok(())
     }
@@ -255,10 +326,24 @@ async fn end_sessions(
     }
     let session = setup.pools.get(admin).await?;
     for role in roles {
-        let ended = observe::terminate(&session, role).await?;
+        let ended = terminate(&session, role).await?;
         if ended > 0 {
             applied.changed.push(format!("{ended} sessions of {role} ended"));
         }
     }
     Ok(())
+}
+
+fn statements(changes: &[Change]) -> Vec<Statement> {
+    changes.iter().flat_map(Change::statements).cloned().collect()
+}
+
+/// Terminates the sessions of a role and returns their number. Each gets five seconds: a session whose role is dropped
+/// would continue without a name.
+pub async fn terminate(session: &Session, role: &str) -> Result<usize, Problem> {
+    let query = Query::new(
+        "SELECT pg_catalog.pg_terminate_backend(pid, 5000) FROM pg_catalog.pg_stat_activity \
+         WHERE usename = $1 AND pid <> pg_catalog.pg_backend_pid()",
+    );
+    Ok(session.query(&query.text(role)).await?.len())
 }

@@ -10,20 +10,23 @@ use stanchion_api::user::{AppliedGrant, DeletionPolicy, MembershipPolicy, OwnedO
 use stanchion_kernel::Problem;
 use stanchion_kernel::marks::{Bearer, Found, Mark, Origin, Owner, Seal};
 use stanchion_kernel::problem::Retry;
-use stanchion_postgres::Statement;
 use stanchion_postgres::handover::{self, Keeper, KeeperFacts};
+use stanchion_postgres::{ConnectionConfig, Statement};
 
-use super::{Plan, memberships, ownership, parameters};
-use crate::user::catalog::Reach;
-use crate::user::observe::{CleanupRole, CleanupState};
-use crate::user::target::CleanupTarget;
+use super::CleanupTarget;
+use super::observe::{CleanupRole, CleanupState};
+use crate::user::catalog::{Reach, Viewer};
+use crate::user::plan::{memberships, role};
 
 /// How often a blocked deletion is retried.
 const BLOCKED_INTERVAL: Duration = Duration::from_secs(30);
 
 /// The plan of a deletion.
-#[derive(Debug, Default)]
 pub struct CleanupPlan {
+    /// The administrator's connection.
+    pub admin: ConnectionConfig,
+    /// The rules and marks.
+    pub viewer: Viewer,
     /// Databases to drop, on explicit request.
     pub databases: Vec<String>,
     /// The roles, and what happens to each.
@@ -43,9 +46,9 @@ pub enum Disposition {
     Revoke,
 }
 
-/// Decides what to do.
-pub fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<Plan, Problem> {
-    let mut plan = CleanupPlan::default();
+/// Decides what to do; `None` if nothing is left to remove.
+pub fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<Option<CleanupPlan>, Problem> {
+    let mut roles = Vec::new();
     for role in &state.roles {
         let Some(disposition) = disposition(cleanup, role) else {
             continue;
@@ -54,16 +57,21 @@ pub fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<Plan, Probl
             check_owned(cleanup, role, &state.databases)?;
             check_new_owner(cleanup, role)?;
         }
-        plan.roles.push((role.name.clone(), disposition));
+        roles.push((role.name.clone(), disposition));
     }
-    if cleanup.drop_databases && cleanup.policy == DeletionPolicy::Delete {
-        plan.databases.clone_from(&state.databases);
-    }
-    Ok(if plan.roles.is_empty() && plan.databases.is_empty() {
-        Plan::Nothing
+    let drops = cleanup.drop_databases && cleanup.policy == DeletionPolicy::Delete;
+    let databases = if drops {
+        state.databases.clone()
     } else {
-        Plan::Cleanup(plan)
-    })
+        Vec::new()
+    };
+    let plan = CleanupPlan {
+        admin: state.server.target.clone(),
+        viewer: state.server.viewer.clone(),
+        databases,
+        roles,
+    };
+    Ok((!plan.roles.is_empty() || !plan.databases.is_empty()).then_some(plan))
 }
 
 /// What happens to this role; `None` for a role that is not ours.
@@ -81,7 +89,7 @@ pub fn disposition(cleanup: &CleanupTarget, role: &CleanupRole) -> Option<Dispos
     let is_main = before.username.as_ref() == Some(&role.name);
     let known = announced && (!is_main || before.oid.is_none_or(|oid| oid == facts.oid));
     let ours = found.seal == Seal::Valid || (found.is_unproven() && known);
-    if !ours || !ownership::is_own(mark, &cleanup.identity) {
+    if !ours || !cleanup.identity.owns(mark) {
         return None;
     }
     Some(match (mark.origin, cleanup.policy) {
@@ -159,7 +167,7 @@ pub fn disable_login(role: &CleanupRole) -> Vec<Statement> {
     if role.catalog.role.as_ref().is_some_and(|facts| facts.login) {
         statements.push(Statement::new("ALTER ROLE ").ident(&role.name).sql(" NOLOGIN"));
     }
-    statements.extend(ownership::act_as(&role.name, &role.catalog));
+    statements.extend(role::act_as(&role.name, &role.catalog));
     statements
 }
 
@@ -280,22 +288,22 @@ pub fn drop_role(name: &str) -> Statement {
 }
 
 /// The statements that revoke what earlier reconciles granted and belongs to no database.
-pub fn revoke_grants(role: &CleanupRole, given: &[AppliedGrant]) -> Result<Vec<Statement>, Problem> {
+pub fn revoke_grants(removed: &CleanupRole, given: &[AppliedGrant]) -> Result<Vec<Statement>, Problem> {
     let none = memberships::Asked {
-        role: &role.name,
+        role: &removed.name,
         member_of: &[],
         policy: MembershipPolicy::Additive,
         before: given,
         inherits: true,
     };
     let nothing = BTreeMap::new();
-    let stored = role
+    let stored = removed
         .catalog
         .role
         .as_ref()
         .map_or(&nothing, |facts| &facts.parameters);
-    let mut changes = memberships::diff(&none, &role.catalog)?;
-    changes.extend(parameters::diff(&role.name, &nothing, stored, given));
+    let mut changes = memberships::diff(&none, &removed.catalog)?;
+    changes.extend(role::parameters(&removed.name, &nothing, stored, given));
     Ok(changes.into_iter().map(|change| change.statement).collect())
 }
 

@@ -4,26 +4,29 @@ use stanchion_api::user::OwnedObjects;
 use stanchion_kernel::Problem;
 use stanchion_postgres::handover::{self, Disarmed, Keeper};
 use stanchion_postgres::lock::ROLES;
-use stanchion_postgres::{Batch, Begin, Error, Pooled, Query, Row, RowError, Session, Statement};
+use stanchion_postgres::{
+    Batch, Begin, ConnectionConfig, Error, Pooled, Query, Row, RowError, Session, Statement,
+};
 
-use super::Applied;
+use super::observe::{CleanupRole, read_role};
+use super::plan::{self, CleanupPlan, Disposition, NewOwner};
+use super::{CleanupTarget, Removed};
+use crate::server;
 use crate::setup::{Setup, TURN};
-use crate::user::catalog::{Unexpected, Viewer};
-use crate::user::observe::{self, CleanupRole, CleanupState, invalid, terminate};
-use crate::user::plan::cleanup::{self, CleanupPlan, Disposition, NewOwner};
+use crate::user::apply::terminate;
+use crate::user::catalog::{self, CatalogQuery, Unexpected, Viewer};
+use crate::user::contents;
 use crate::user::plan::grants;
-use crate::user::target::CleanupTarget;
 
 /// Applies the plan.
-pub async fn remove(
+pub async fn apply(
     setup: &Setup,
     cleanup: &CleanupTarget,
-    state: &CleanupState,
     plan: &CleanupPlan,
-    applied: &mut Applied,
+    removed: &mut Removed,
 ) -> Result<(), Problem> {
     for name in &plan.databases {
-        let (_turn, mut session) = setup.pools.exclusive(&state.server.target, TURN).await?;
+        let (_turn, mut session) = setup.pools.exclusive(&plan.admin, TURN).await?;
         let statement = Statement::new("DROP DATABASE IF EXISTS ")
             .ident(name)
             .sql(" WITH (FORCE)");
@@ -33,9 +36,10 @@ pub async fn remove(
         let mut removal = Removal {
             setup,
             cleanup,
-            state,
+            admin: &plan.admin,
+            viewer: &plan.viewer,
             name,
-            applied,
+            removed,
         };
         match disposition {
             Disposition::Drop => removal.drop().await?,
@@ -50,23 +54,20 @@ pub async fn remove(
 struct Removal<'a> {
     setup: &'a Setup,
     cleanup: &'a CleanupTarget,
-    state: &'a CleanupState,
+    admin: &'a ConnectionConfig,
+    viewer: &'a Viewer,
     name: &'a str,
-    applied: &'a mut Applied,
+    removed: &'a mut Removed,
 }
 
 impl Removal<'_> {
     /// A session in the administrator's database, and the current role; `None` if it is gone, or no longer ours.
     async fn read_role(&self) -> Result<Option<(Pooled, CleanupRole)>, Problem> {
-        let session = self.setup.pools.get(&self.state.server.target).await?;
-        let role = observe::read_role(&session, self.viewer(), self.name, self.cleanup).await?;
+        let session = self.setup.pools.get(self.admin).await?;
+        let role = read_role(&session, self.viewer, self.name, self.cleanup).await?;
         Ok(role
-            .filter(|role| cleanup::disposition(self.cleanup, role).is_some())
+            .filter(|role| plan::disposition(self.cleanup, role).is_some())
             .map(|role| (session, role)))
-    }
-
-    fn viewer(&self) -> &Viewer {
-        &self.state.server.viewer
     }
 
     async fn drop(&mut self) -> Result<(), Problem> {
@@ -74,12 +75,12 @@ impl Removal<'_> {
             return Ok(());
         };
         // At once: a lock that anybody can take must not keep a login open.
-        session.apply(&Batch::new(cleanup::disable_login(&role))).await?;
+        session.apply(&Batch::new(plan::disable_login(&role))).await?;
         if self.cleanup.on_delete.terminate_sessions {
             terminate(&session, self.name).await?;
         }
         // Its sessions could create objects until now.
-        let Some(role) = observe::read_role(&session, self.viewer(), self.name, self.cleanup).await? else {
+        let Some(role) = read_role(&session, self.viewer, self.name, self.cleanup).await? else {
             return Ok(());
         };
         drop(session);
@@ -91,12 +92,7 @@ impl Removal<'_> {
             if database.is_empty() || !here.open {
                 continue;
             }
-            let address = self
-                .state
-                .server
-                .target
-                .with_database(database)
-                .map_err(invalid)?;
+            let address = server::database(self.admin, database)?;
             match self.setup.pools.exclusive(&address, TURN).await {
                 Err(error) if is_gone(&error) => {}
                 Err(error) => return Err(error.into()),
@@ -108,15 +104,11 @@ impl Removal<'_> {
             }
         }
         // Shared objects (an owned database, a privilege on one) belong to no database: any database will do.
-        let (_turn, mut session) = self
-            .setup
-            .pools
-            .exclusive(&self.state.server.target, TURN)
-            .await?;
-        let Some(role) = observe::read_role(&session, self.viewer(), self.name, self.cleanup).await? else {
+        let (_turn, mut session) = self.setup.pools.exclusive(self.admin, TURN).await?;
+        let Some(role) = read_role(&session, self.viewer, self.name, self.cleanup).await? else {
             return Ok(());
         };
-        let dropped = cleanup::drop_role(self.name);
+        let dropped = plan::drop_role(self.name);
         let ended = if let Some(shared) = role.dependencies.get("") {
             let new_owner = (shared.owned > 0).then_some(shared.oid);
             self.drop_owned(&mut session, &role, new_owner, vec![dropped])
@@ -134,11 +126,7 @@ impl Removal<'_> {
     /// Reassigns a database that the role owns.
     async fn give_database(&self, role: &CleanupRole, database: &str, oid: u32) -> Result<(), Problem> {
         let keeper = self.keeper(oid);
-        let (_turn, mut session) = self
-            .setup
-            .pools
-            .exclusive(&self.state.server.target, TURN)
-            .await?;
+        let (_turn, mut session) = self.setup.pools.exclusive(self.admin, TURN).await?;
         let begin = Begin {
             lock: Some(ROLES),
             ..Begin::default()
@@ -150,7 +138,7 @@ impl Removal<'_> {
             .map_err(unexpected)?
             .unwrap_or_default();
         let new_owner = NewOwner::of(self.cleanup, role, &keeper, &found)?;
-        let statements = cleanup::reassign_database(role, database, new_owner);
+        let statements = plan::reassign_database(role, database, new_owner);
         transaction.commit(&statements).await?;
         Ok(())
     }
@@ -193,11 +181,11 @@ impl Removal<'_> {
                 Some(NewOwner::of(self.cleanup, role, keeper, &found)?)
             }
         };
-        let mut statements = cleanup::drop_owned(role, new_owner);
+        let mut statements = plan::drop_owned(role, new_owner);
         statements.extend(last);
         let place = transaction.session().target().database().to_owned();
         transaction.commit(&statements).await.map_err(Failed::Sql)?;
-        self.applied.disarm(&place, &armed);
+        self.removed.disarm(&place, &armed);
         Ok(())
     }
 
@@ -209,31 +197,36 @@ impl Removal<'_> {
     /// A role that existed before keeps everything except what the operator granted.
     async fn revoke(&mut self) -> Result<(), Problem> {
         for database in grants::databases(&self.cleanup.before.grants) {
-            let address = self
-                .state
-                .server
-                .target
-                .with_database(&database)
-                .map_err(invalid)?;
+            let address = server::database(self.admin, &database)?;
             let (_turn, mut session) = match self.setup.pools.exclusive(&address, TURN).await {
                 Err(error) if is_gone(&error) => continue,
                 other => other?,
             };
-            let statements = observe::left_over(
-                &session,
-                self.viewer(),
-                self.name,
-                &database,
-                &self.cleanup.before.grants,
-            )
-            .await?;
+            let statements = self.left_over(&session, &database).await?;
             session.apply(&Batch::new(statements).locked(ROLES)).await?;
         }
         if let Some((mut session, role)) = self.read_role().await? {
-            let statements = cleanup::revoke_grants(&role, &self.cleanup.before.grants)?;
+            let statements = plan::revoke_grants(&role, &self.cleanup.before.grants)?;
             session.apply(&Batch::new(statements).locked(ROLES)).await?;
         }
         self.release(false).await
+    }
+
+    /// The statements that revoke what earlier reconciles granted in this database and is still held.
+    async fn left_over(&self, session: &Session, database: &str) -> Result<Vec<Statement>, Problem> {
+        let here = grants::within(database, &self.cleanup.before.grants);
+        let query = CatalogQuery {
+            databases: vec![database.into()],
+            ..CatalogQuery::about(self.viewer, self.name)
+        };
+        let catalog = catalog::read(session, &query).await?;
+        let schemas: Vec<String> = here.iter().filter_map(|grant| grant.schema.clone()).collect();
+        let contents = contents::read(session, self.viewer, self.name, &schemas).await?;
+        let Some(facts) = catalog.databases.get(database) else {
+            return Ok(Vec::new());
+        };
+        let changes = grants::diff(self.name, &[], &here, facts, &contents);
+        Ok(changes.into_iter().map(|change| change.statement).collect())
     }
 
     /// The role stays, and another object may adopt it.
@@ -247,7 +240,7 @@ impl Removal<'_> {
                 .sql(" NOLOGIN PASSWORD NULL");
             session.apply(&Batch::new(vec![disable])).await?;
         }
-        let statements: Vec<Statement> = cleanup::unmark(&role).into_iter().collect();
+        let statements: Vec<Statement> = plan::unmark(&role).into_iter().collect();
         session.apply(&Batch::new(statements).locked(ROLES)).await?;
         Ok(())
     }
@@ -297,5 +290,5 @@ fn blocked(role: &str, error: &Error) -> Problem {
         "role {role} cannot be dropped (2BP01): {}",
         detail.replace('\n', "; ")
     );
-    cleanup::blocked(message).caused_by(error.clone())
+    plan::blocked(message).caused_by(error.clone())
 }

@@ -1,0 +1,102 @@
+//! A server that no longer allows the namespace of an object: the object's logins there are disabled, at once, and also
+//! while the object is suspended or invalid.
+
+use stanchion_api::PostgresUser;
+use stanchion_kernel::marks::Seal;
+use stanchion_kernel::{Problem, Reader, Writer};
+use stanchion_postgres::{Batch, ConnectionConfig, Statement};
+
+use super::apply;
+use super::catalog::{self, CatalogQuery, RoleFacts};
+use super::target::{Before, Identity, Reason, login_names};
+use crate::server::{self, Access, Server};
+use crate::setup::Setup;
+
+/// A role on a server that may no longer be used.
+pub struct Withdrawn {
+    /// The server.
+    pub server: Server,
+    /// The object's roles that can still log in.
+    pub logins: Vec<String>,
+}
+
+/// Reads which of the object's roles can still log in.
+pub async fn read(
+    setup: &Setup,
+    server: Server,
+    identity: &Identity,
+    username: &str,
+) -> Result<Withdrawn, Problem> {
+    let session = setup.pools.read_only(&server.target).await?;
+    let names = login_names(username);
+    let mut logins = Vec::new();
+    for name in names.iter().map(String::as_str).chain([username]) {
+        let catalog = catalog::read(&session, &CatalogQuery::about(&server.viewer, name)).await?;
+        let ours = |role: &RoleFacts| {
+            let mark = role.mark.as_ref();
+            role.login && mark.is_some_and(|found| found.seal != Seal::Forged && identity.owns(&found.mark))
+        };
+        if catalog.role.as_ref().is_some_and(ours) {
+            logins.push(name.to_owned());
+        }
+    }
+    Ok(Withdrawn { server, logins })
+}
+
+/// Disables the logins without waiting for any lock, and ends their sessions.
+pub async fn lock_out(
+    setup: &Setup,
+    write: &Writer,
+    server: &ConnectionConfig,
+    logins: &[String],
+) -> Result<(), Problem> {
+    if logins.is_empty() {
+        return Ok(());
+    }
+    write.may_write()?;
+    let mut session = setup.pools.get(server).await?;
+    let disable = |name: &String| Statement::new("ALTER ROLE ").ident(name).sql(" NOLOGIN");
+    session
+        .apply(&Batch::new(logins.iter().map(disable).collect()))
+        .await?;
+    for name in logins {
+        apply::terminate(&session, name).await?;
+    }
+    Ok(())
+}
+
+/// The problem that the object reports from then on. It can be deleted, and continues when the namespace is allowed
+/// again.
+pub fn problem() -> Problem {
+    Problem::human(
+        Reason::NamespaceNotAllowed.as_str(),
+        "the instance no longer allows this namespace, so its roles cannot log in; add the namespace to the instance's \
+         spec.allowedNamespaces, or delete this object",
+    )
+}
+
+/// Checks a suspended or an invalid object. Only another namespace's server can withdraw its permission; what else is
+/// wrong with the server does not matter now.
+pub async fn inactive(
+    setup: &Setup,
+    read: &Reader,
+    write: &Writer,
+    user: &PostgresUser,
+) -> Result<(), Problem> {
+    let identity = Identity::of(user);
+    let Before {
+        username, instance, ..
+    } = Before::of(user);
+    let home = instance.as_ref().and_then(|instance| instance.namespace.as_ref());
+    let (Some(username), true) = (username, home.is_some_and(|home| *home != identity.namespace)) else {
+        return Ok(());
+    };
+    match server::resolve(read, setup, instance.as_ref(), true).await {
+        Ok(Access::Withdrawn(server)) => {
+            let Withdrawn { server, logins } = self::read(setup, server, &identity, &username).await?;
+            lock_out(setup, write, &server.target, &logins).await?;
+            Err(problem())
+        }
+        Ok(Access::Open(_)) | Err(_) => Ok(()),
+    }
+}
