@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::ResourceExt as _;
 use serde_json::json;
-use stanchion_kernel::apply::{Intent, Takeover, decide};
+use stanchion_kernel::apply::{Intent, ObjectChange, Takeover, Written, decide};
 use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::{Severity, TransitionEvent};
@@ -50,7 +50,7 @@ pub struct Observed {
 pub struct Plan {
     /// The desired thing, if it differs from the current one.
     thing: Option<Thing>,
-    child: Option<Intent>,
+    child: Option<ObjectChange>,
     boom: bool,
 }
 
@@ -59,7 +59,7 @@ impl Reconciler for WidgetController {
     type Target = Target;
     type Observed = Observed;
     type Plan = Plan;
-    type Applied = ();
+    type Applied = Written;
     type Cleanup = WidgetCleanup;
 
     const NAME: &'static str = "toy";
@@ -152,7 +152,8 @@ impl Reconciler for WidgetController {
         let intent = Intent::new(&child, parent)?;
         Ok(Plan {
             thing: Some(wanted).filter(|wanted| observed.thing.as_ref() != Some(wanted)),
-            child: decide(intent, observed.child.as_ref(), parent, Takeover::Refuse)?,
+            child: decide(intent, observed.child.as_ref(), parent, Takeover::Refuse)?
+                .map(ObjectChange::Apply),
             boom: spec.boom == Some(Boom::Apply),
         })
     }
@@ -163,16 +164,14 @@ impl Reconciler for WidgetController {
         target: &Target,
         _: &Observed,
         plan: Plan,
-        (): &mut (),
+        written: &mut Written,
     ) -> Result<Done, Problem> {
         if plan.thing.is_some() {
             write.may_write()?;
             self.world.put(&target.name, plan.thing);
         }
         assert!(!plan.boom, "boom in apply");
-        if let Some(intent) = plan.child {
-            write.apply::<ConfigMap>(&intent).await?;
-        }
+        write.apply_all(plan.child, written).await?;
         Ok(self
             .world
             .blocker(&target.name)

@@ -108,11 +108,19 @@ struct Write {
 }
 
 impl Written {
-    pub(crate) fn applied(&mut self, kind: &ApiResource, object: DynamicObject) {
+    pub(crate) fn applied(&mut self, intent: &Intent, object: DynamicObject) {
         self.0.push(Write {
-            kind: kind.kind.clone(),
-            name: object.metadata.name.clone().unwrap_or_default(),
+            kind: intent.kind().to_owned(),
+            name: intent.name().to_owned(),
             object: Some(object),
+        });
+    }
+
+    pub(crate) fn merged(&mut self, object: &Observed, merged: DynamicObject) {
+        self.0.push(Write {
+            kind: object.resource.kind.clone(),
+            name: object.name.clone(),
+            object: Some(merged),
         });
     }
 
@@ -186,22 +194,26 @@ mod tests {
 
     use super::*;
 
-    fn object(name: &str, value: &str) -> DynamicObject {
-        serde_json::from_value(json!({
-            "apiVersion": "v1", "kind": "Secret", "metadata": { "name": name }, "data": { "password": value },
-        }))
-        .unwrap()
-    }
-
     #[test]
     fn what_was_written_is_found_by_kind_and_name() {
-        let secrets = ApiResource::erase::<Secret>(&());
+        let secret = |value: &str| -> DynamicObject {
+            let secret = json!({
+                "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "a" }, "data": { "password": value },
+            });
+            serde_json::from_value(secret).unwrap()
+        };
+        let observed = |name: &str| {
+            let meta = ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            };
+            Observed::new::<Secret>(&meta, &())
+        };
         let mut written = Written::default();
         assert!(written.is_empty());
-        written.applied(&secrets, object("a", "b25l"));
-        written.applied(&secrets, object("a", "dHdv"));
-        let meta = object("b", "").metadata;
-        written.deleted(&Observed::new::<Secret>(&meta, &()));
+        written.merged(&observed("a"), secret("b25l"));
+        written.merged(&observed("a"), secret("dHdv"));
+        written.deleted(&observed("b"));
         assert_eq!(written.names("Secret").collect::<Vec<_>>(), ["a", "a"]);
         assert_eq!(written.deletions("Secret").collect::<Vec<_>>(), ["b"]);
         let last: Secret = written.get("a").unwrap();

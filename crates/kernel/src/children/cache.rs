@@ -125,14 +125,6 @@ impl Live {
             value: Value::Object(fields),
         })
     }
-
-    /// From the response to our write.
-    fn written<K: ChildKind>(written: &K) -> Option<Self> {
-        Some(Self {
-            meta: written.meta().clone(),
-            value: serde_json::to_value(written).ok()?,
-        })
-    }
 }
 
 /// By owner, then by name.
@@ -255,24 +247,6 @@ impl<K: ChildKind> ChildCache<K> {
         bereft
     }
 
-    /// Records that a comparison found a child as intended.
-    pub(crate) fn verified(&self, owner: &Key, name: &str) {
-        if let Some(child) = self
-            .write()
-            .get_mut(owner)
-            .and_then(|children| children.get_mut(name))
-        {
-            child.verified = child.owned;
-        }
-    }
-
-    /// Records the result of our write, so that the next pass does not use the state before it.
-    pub(crate) fn wrote(&self, written: &K) {
-        if let Some(live) = Live::written(written) {
-            self.see(&live);
-        }
-    }
-
     fn read(&self) -> RwLockReadGuard<'_, ByOwner<K>> {
         self.children.read()
     }
@@ -306,7 +280,11 @@ impl<K: ChildKind> AnyCache for ChildCache<K> {
     }
 
     fn verified(&self, owner: &Key, name: &str) {
-        Self::verified(self, owner, name);
+        let mut all = self.write();
+        let child = all.get_mut(owner).and_then(|children| children.get_mut(name));
+        if let Some(child) = child {
+            child.verified = child.owned;
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 //! `observe` gets a [`Reader`] and `apply` a [`Writer`], so a write in the wrong step does not compile. [`ReconcileContext`] is
 //! their common context.
 
-mod external;
 mod writer;
 
 use std::collections::HashSet;

@@ -2,15 +2,15 @@
 
 use std::fmt::Debug;
 
+use kube::Resource;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::core::{ApiResource, NamespaceResourceScope, ObjectMeta};
-use kube::{Api, Resource};
+use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope, ObjectMeta};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Parent, ReconcileContext, named};
-use crate::apply::{self, Intent, ObjectChange, Takeover, Written, adopt_fields};
-use crate::children::{Child, ChildChange, ChildKind, Children};
+use crate::apply::{self, Intent, ObjectChange, Observed, Takeover, Written, adopt_fields};
+use crate::children::{Child, ChildKind, Children};
 use crate::lease::Fence;
 use crate::problem::{Cause, Problem};
 use crate::watch::dependencies::{Key, KnownVersion, Reference, kind_key};
@@ -44,6 +44,16 @@ impl Writer {
         &self.context.parent
     }
 
+    /// The object's children of a kind, including the effects of our writes.
+    pub fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
+        self.context.children::<K>()
+    }
+
+    /// The object's children of all cached kinds, including the effects of our writes.
+    pub fn all_children(&self) -> Children {
+        self.context.child_caches.children(&self.context.parent)
+    }
+
     /// Carries out changes in their order and records each, so that after a failure the first part is known.
     pub async fn apply_all(
         &self,
@@ -56,70 +66,82 @@ impl Writer {
         Ok(())
     }
 
-    async fn carry_out(&self, change: ObjectChange, written: &mut Written) -> Result<(), Problem> {
-        match change {
-            ObjectChange::Apply(intent) => self.put(&intent, written).await,
-            ObjectChange::AdoptFields(intent, live) => {
-                let api = self.context.dynamic(intent.resource());
-                self.take_field_ownership(&api, &live).await?;
-                self.put(&intent, written).await
-            }
-            ObjectChange::Create(intent, takeover) => match self.put(&intent, written).await {
-                // The name is in use, by another owner or by a child that the watch has not reported yet.
-                Err(problem) if problem.is(Cause::Conflict) => {
-                    self.verify_live(intent, takeover, written).await
-                }
-                done => done,
-            },
-            ObjectChange::Verify(intent, takeover) => self.verify_live(intent, takeover, written).await,
-            ObjectChange::Merge(object, spec) => {
-                let api = self.context.dynamic(&object.resource);
-                let fields = serde_json::json!({ "metadata": { "uid": object.uid }, "spec": spec });
-                let merged = self.merge(&api, &object.resource, &object.name, &fields).await?;
-                written.applied(&object.resource, merged);
-                Ok(())
-            }
-            ObjectChange::Delete(object) => {
-                let api = self.context.dynamic(&object.resource);
-                let meta = ObjectMeta {
-                    name: Some(object.name.clone()),
-                    uid: object.uid.clone(),
-                    ..ObjectMeta::default()
-                };
-                self.remove(&api, &meta).await?;
-                written.deleted(&object);
-                Ok(())
-            }
-        }
+    /// Applies an object as [`crate::apply::decide`] has decided, for a caller that needs what the API server returned.
+    pub async fn apply<K>(&self, intent: &Intent) -> Result<K, Problem>
+    where
+        K: Resource + Clone + DeserializeOwned + Debug,
+    {
+        let unreadable = |error| {
+            let message = format!("{} {} could not be read", intent.kind(), intent.name());
+            Problem::human("UnreadableAnswer", message).caused_by(error)
+        };
+        self.put(intent).await?.try_parse().map_err(unreadable)
     }
 
-    async fn put(&self, intent: &Intent, written: &mut Written) -> Result<(), Problem> {
-        let kind = intent.resource();
-        let object = self.patch(&self.context.dynamic(kind), kind, intent).await?;
-        if let Some(cache) = self.context.child_caches.of_kind(kind) {
-            cache.wrote(&object);
+    /// Deletes an object, if it is still the observed one.
+    pub async fn delete<K: Resource<DynamicType = ()>>(&self, object: &ObjectMeta) -> Result<(), Problem> {
+        self.remove(&Observed::new::<K>(object, &())).await
+    }
+
+    async fn carry_out(&self, change: ObjectChange, written: &mut Written) -> Result<(), Problem> {
+        match change {
+            ObjectChange::Apply(intent) => written.applied(&intent, self.put(&intent).await?),
+            ObjectChange::AdoptFields(intent, live) => {
+                self.take_field_ownership(intent.resource(), &live).await?;
+                written.applied(&intent, self.put(&intent).await?);
+            }
+            ObjectChange::Create(intent, takeover) => match self.put(&intent).await {
+                Ok(object) => written.applied(&intent, object),
+                // The name is in use, by another owner or by a child that the watch has not reported yet.
+                Err(problem) if problem.is(Cause::Conflict) => self.verify(intent, takeover, written).await?,
+                Err(problem) => return Err(problem),
+            },
+            ObjectChange::Verify(intent, takeover) => self.verify(intent, takeover, written).await?,
+            ObjectChange::Merge(object, spec) => {
+                let merged = self.merge(&object, &spec).await?;
+                written.merged(&object, merged);
+            }
+            ObjectChange::Delete(object) => {
+                self.remove(&object).await?;
+                written.deleted(&object);
+            }
         }
-        written.applied(kind, object);
         Ok(())
     }
 
+    /// The only place that applies an object.
+    async fn put(&self, intent: &Intent) -> Result<DynamicObject, Problem> {
+        let (kind, name) = (intent.resource(), intent.name());
+        named(kind, None, name)?;
+        let params = PatchParams {
+            force: intent.replaces(),
+            ..PatchParams::apply(&self.field_manager)
+        };
+        let written = self
+            .context
+            .dynamic(kind)
+            .patch(name, &params, &Patch::Apply(intent.patch()))
+            .await
+            .map_err(|error| Problem::from(error).while_doing(&format!("{} {name}", kind.kind)))?;
+        self.wrote(kind, &written.metadata);
+        if let Some(cache) = self.context.child_caches.of_kind(kind) {
+            cache.wrote(&written);
+        }
+        Ok(written)
+    }
+
     /// Compares with the live object, and writes if it is not as intended.
-    async fn verify_live(
-        &self,
-        intent: Intent,
-        takeover: Takeover,
-        written: &mut Written,
-    ) -> Result<(), Problem> {
+    async fn verify(&self, intent: Intent, takeover: Takeover, written: &mut Written) -> Result<(), Problem> {
         let kind = intent.resource().clone();
         named(&kind, None, intent.name())?;
-        let api = self.context.dynamic(&kind);
-        let live = api.get_opt(intent.name()).await?;
+        let live = self.context.dynamic(&kind).get_opt(intent.name()).await?;
         let (name, parent) = (intent.name().to_owned(), &self.context.parent);
         if let Some(intent) = apply::decide(intent, live.as_ref(), parent, takeover)? {
             if let Some(live) = live.as_ref().filter(|_| takeover == Takeover::AdoptFields) {
-                self.take_field_ownership(&api, &live.metadata).await?;
+                self.take_field_ownership(&kind, &live.metadata).await?;
             }
-            return self.put(&intent, written).await;
+            written.applied(&intent, self.put(&intent).await?);
+            return Ok(());
         }
         if let (Some(cache), Some(live)) = (self.context.child_caches.of_kind(&kind), live) {
             cache.wrote(&live);
@@ -128,119 +150,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Applies a child as [`crate::apply::decide`] has decided.
-    pub async fn apply<K>(&self, intent: &Intent) -> Result<K, Problem>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-            + Clone
-            + DeserializeOwned
-            + Serialize
-            + Debug,
-    {
-        self.patch(&self.context.api::<K>(), &ApiResource::erase::<K>(&()), intent)
-            .await
-    }
-
-    pub(super) async fn patch<K>(
-        &self,
-        api: &Api<K>,
-        kind: &ApiResource,
-        intent: &Intent,
-    ) -> Result<K, Problem>
-    where
-        K: Resource + Clone + DeserializeOwned + Debug,
-    {
-        named(kind, None, intent.name())?;
-        let params = PatchParams {
-            force: intent.replaces(),
-            ..PatchParams::apply(&self.field_manager)
-        };
-        let written = api
-            .patch(intent.name(), &params, &Patch::Apply(intent.patch()))
-            .await
-            .map_err(|error| Problem::from(error).while_doing(&format!("{} {}", kind.kind, intent.name())))?;
-        self.wrote(kind, written.meta());
-        Ok(written)
-    }
-
-    pub(super) async fn merge<K>(
-        &self,
-        api: &Api<K>,
-        kind: &ApiResource,
-        name: &str,
-        fields: &serde_json::Value,
-    ) -> Result<K, Problem>
-    where
-        K: Resource + Clone + DeserializeOwned + Debug,
-    {
-        named(kind, None, name)?;
-        let params = PatchParams {
-            field_manager: Some(self.field_manager.clone()),
-            ..PatchParams::default()
-        };
-        let written = api
-            .patch(name, &params, &Patch::Merge(fields))
-            .await
-            .map_err(|error| Problem::from(error).while_doing(&format!("{} {name}", kind.kind)))?;
-        self.wrote(kind, written.meta());
-        Ok(written)
-    }
-
-    pub(super) fn context(&self) -> &ReconcileContext {
-        &self.context
-    }
-
-    /// The object's children of a kind, including the effects of our writes.
-    pub fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
-        self.context.children::<K>()
-    }
-
-    /// The object's children of all cached kinds, including the effects of our writes.
-    pub fn all_children(&self) -> Children {
-        self.context.child_caches.children(&self.context.parent)
-    }
-
-    /// Carries out what [`crate::children::decide`] has decided. Returns whether the child was written.
-    pub async fn apply_change<K: ChildKind>(
-        &self,
-        change: ChildChange,
-        takeover: Takeover,
-    ) -> Result<bool, Problem> {
-        match change {
-            ChildChange::Keep => Ok(false),
-            ChildChange::Write(intent) => self.write_child::<K>(&intent).await,
-            ChildChange::Verify(intent) => self.verify::<K>(intent, takeover).await,
-            ChildChange::Create(intent) => match self.write_child::<K>(&intent).await {
-                // The name is in use, by another owner or by a child that the watch has not reported yet.
-                Err(problem) if problem.is(Cause::Conflict) => self.verify::<K>(intent, takeover).await,
-                written => written,
-            },
-        }
-    }
-
-    async fn verify<K: ChildKind>(&self, intent: Intent, takeover: Takeover) -> Result<bool, Problem> {
-        named(&ApiResource::erase::<K>(&()), None, intent.name())?;
-        let api = self.context.api::<K>();
-        let live = api.get_opt(intent.name()).await?;
-        let (name, parent) = (intent.name().to_owned(), &self.context.parent);
-        if let Some(intent) = apply::decide(intent, live.as_ref(), parent, takeover)? {
-            if let Some(live) = live.as_ref().filter(|_| takeover == Takeover::AdoptFields) {
-                self.take_field_ownership(&api, live.meta()).await?;
-            }
-            return self.write_child::<K>(&intent).await;
-        }
-        if let (Some(cache), Some(live)) = (self.context.child_caches.of::<K>(), live) {
-            cache.wrote(&live);
-            cache.verified(&parent.key, &name);
-        }
-        Ok(false)
-    }
-
     /// Takes over the fields that a predecessor has set, so that the next write removes those that are not intended.
-    pub(super) async fn take_field_ownership<K>(&self, api: &Api<K>, live: &ObjectMeta) -> Result<(), Problem>
-    where
-        K: Clone + DeserializeOwned + Debug,
-    {
+    async fn take_field_ownership(&self, kind: &ApiResource, live: &ObjectMeta) -> Result<(), Problem> {
         let entries = live.managed_fields.as_deref().unwrap_or_default();
         let Some(ours) = adopt_fields(entries, &self.field_manager) else {
             return Ok(());
@@ -252,21 +163,51 @@ impl Writer {
         let patch: json_patch::Patch = serde_json::from_value(patch).map_err(|error| {
             Problem::permanent("Unserializable", "a patch could not be written down").caused_by(error)
         })?;
-        let params = PatchParams {
-            field_manager: Some(self.field_manager.clone()),
-            ..PatchParams::default()
-        };
         let name = live.name.as_deref().unwrap_or_default();
-        api.patch(name, &params, &Patch::<()>::Json(patch)).await?;
+        self.context
+            .dynamic(kind)
+            .patch(name, &self.plain_params(), &Patch::<()>::Json(patch))
+            .await?;
         Ok(())
     }
 
-    async fn write_child<K: ChildKind>(&self, intent: &Intent) -> Result<bool, Problem> {
-        let written: K = self.apply(intent).await?;
-        if let Some(cache) = self.context.child_caches.of::<K>() {
-            cache.wrote(&written);
+    async fn merge(&self, object: &Observed, spec: &serde_json::Value) -> Result<DynamicObject, Problem> {
+        let Observed { resource, name, uid } = object;
+        named(resource, None, name)?;
+        let fields = serde_json::json!({ "metadata": { "uid": uid }, "spec": spec });
+        let merged = self
+            .context
+            .dynamic(resource)
+            .patch(name, &self.plain_params(), &Patch::Merge(fields))
+            .await
+            .map_err(|error| Problem::from(error).while_doing(&format!("{} {name}", resource.kind)))?;
+        self.wrote(resource, &merged.metadata);
+        Ok(merged)
+    }
+
+    async fn remove(&self, object: &Observed) -> Result<(), Problem> {
+        let preconditions = Preconditions {
+            uid: object.uid.clone(),
+            resource_version: None,
+        };
+        let params = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        let api = self.context.dynamic(&object.resource);
+        match api.delete(&object.name, &params).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
+            Err(error) => Err(error.into()),
         }
-        Ok(true)
+    }
+
+    /// For patches other than server-side apply.
+    fn plain_params(&self) -> PatchParams {
+        PatchParams {
+            field_manager: Some(self.field_manager.clone()),
+            ..PatchParams::default()
+        }
     }
 
     /// Applies a child's status. Fields of other managers stay.
@@ -296,36 +237,6 @@ impl Writer {
     /// Enqueues another object whose result depends on this one.
     pub fn wake<K: Resource<DynamicType = ()>>(&self, other: &Key) {
         self.context.enqueuers.enqueue::<K>(other);
-    }
-
-    /// Deletes a child, if it is still the observed one.
-    pub async fn delete<K>(&self, child: &ObjectMeta) -> Result<(), Problem>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
-    {
-        self.remove(&self.context.api::<K>(), child).await
-    }
-
-    pub(super) async fn remove<K>(&self, api: &Api<K>, child: &ObjectMeta) -> Result<(), Problem>
-    where
-        K: Clone + DeserializeOwned + Debug,
-    {
-        let preconditions = Preconditions {
-            uid: child.uid.clone(),
-            resource_version: None,
-        };
-        let params = DeleteParams {
-            preconditions: Some(preconditions),
-            ..DeleteParams::default()
-        };
-        match api
-            .delete(child.name.as_deref().unwrap_or_default(), &params)
-            .await
-        {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Records the version of this write, so that its watch event does not wake the object.

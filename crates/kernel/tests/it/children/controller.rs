@@ -5,8 +5,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
-use stanchion_kernel::apply::{Intent, Takeover};
-use stanchion_kernel::children::{Child, ChildChange, ChildKinds, Rollout, decide};
+use stanchion_kernel::apply::{Intent, ObjectChange, Takeover, Written};
+use stanchion_kernel::children::{Child, ChildKinds, Children, Rollout};
 use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::TransitionEvent;
@@ -26,17 +26,9 @@ pub(crate) struct Target {
 
 pub(crate) struct Observed {
     parent: Parent,
-    maps: Vec<Child<()>>,
+    takeover: Takeover,
+    children: Children,
     deployments: Vec<Child<Rollout>>,
-}
-
-pub(crate) struct Plan {
-    maps: Vec<ChildChange>,
-    deployment: ChildChange,
-}
-
-fn find<'a, Summary>(children: &'a [Child<Summary>], name: &str) -> Option<&'a Child<Summary>> {
-    children.iter().find(|child| child.name == name)
 }
 
 /// With a quantity that the API server writes in another form, and a port whose key it completes.
@@ -64,8 +56,8 @@ impl Reconciler for ManyChildren {
     type Object = Widget;
     type Target = Target;
     type Observed = Observed;
-    type Plan = Plan;
-    type Applied = ();
+    type Plan = Vec<ObjectChange>;
+    type Applied = Written;
     type Cleanup = NoCleanup<Self>;
 
     const NAME: &'static str = "brood";
@@ -94,23 +86,19 @@ impl Reconciler for ManyChildren {
     async fn observe(&self, read: &Reader, _target: &Target) -> Result<Observed, Problem> {
         Ok(Observed {
             parent: read.parent().clone(),
-            maps: read.children::<ConfigMap>(),
+            takeover: self.0,
+            children: read.all_children(),
             deployments: read.children::<Deployment>(),
         })
     }
 
-    fn plan(target: &Target, observed: &Observed, _: &mut Inputs<'_>) -> Result<Plan, Problem> {
-        let parent = &observed.parent;
-        let step = |number| {
-            let intent = Intent::new(&map(target, number), parent)?;
-            let known = find(&observed.maps, intent.name());
-            Ok(decide(intent, known, parent))
-        };
-        let intent = Intent::new(&deployment(&target.name), parent)?;
-        Ok(Plan {
-            maps: (0..target.size).map(step).collect::<Result<_, Problem>>()?,
-            deployment: decide(intent, find(&observed.deployments, &target.name), parent),
-        })
+    fn plan(target: &Target, observed: &Observed, _: &mut Inputs<'_>) -> Result<Vec<ObjectChange>, Problem> {
+        let maps = (0..target.size).map(|number| map(target, number));
+        let objects = maps.chain([deployment(&target.name)]);
+        let intents = objects
+            .map(|object| Intent::new(&object, &observed.parent))
+            .collect::<Result<Vec<_>, Problem>>()?;
+        observed.children.changes(&intents, observed.takeover)
     }
 
     async fn apply(
@@ -118,13 +106,10 @@ impl Reconciler for ManyChildren {
         write: &Writer,
         _target: &Target,
         _observed: &Observed,
-        plan: Plan,
-        _applied: &mut (),
+        plan: Vec<ObjectChange>,
+        written: &mut Written,
     ) -> Result<Done, Problem> {
-        for step in plan.maps {
-            write.apply_change::<ConfigMap>(step, self.0).await?;
-        }
-        write.apply_change::<Deployment>(plan.deployment, self.0).await?;
+        write.apply_all(plan, written).await?;
         Ok(Done::Complete)
     }
 
@@ -132,7 +117,10 @@ impl Reconciler for ManyChildren {
         let mut status = object.status.clone().unwrap_or_default();
         let complete = outcome
             .observed
-            .and_then(|observed| find(&observed.deployments, &object.name_any()))
+            .and_then(|observed| {
+                let mut deployments = observed.deployments.iter();
+                deployments.find(|child| child.name == object.name_any())
+            })
             .is_some_and(|child| child.summary.is_complete());
         let mut conditions = Conditions::new(&status.conditions, object.metadata.generation, now);
         match outcome.problem {

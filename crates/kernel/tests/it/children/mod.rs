@@ -145,6 +145,25 @@ async fn what_others_add_is_left_alone_and_wakes_nobody() {
     );
 }
 
+#[tokio::test]
+async fn a_child_that_is_no_longer_intended_is_deleted() {
+    let env = TestEnv::new("family").await;
+    let operator = settled(&env, 3).await;
+    let maps: Api<ConfigMap> = env.api();
+    env.respec("one", json!({ "size": 1 })).await;
+    for name in ["one-1", "one-2"] {
+        operator.wait().gone(&maps, name).await;
+    }
+    operator.idle().await;
+    maps.get("one-0").await.unwrap();
+    let calls = calls_for_children(&operator);
+    assert_eq!(
+        calls.iter().filter(|call| call.starts_with("DELETE")).count(),
+        2,
+        "{calls:?}"
+    );
+}
+
 /// Another owner's `ConfigMap` with the name of a child.
 async fn foreign(env: &TestEnv) -> ConfigMap {
     let map = json!({ "metadata": { "name": "one-0" }, "data": { "theirs": "precious" } });

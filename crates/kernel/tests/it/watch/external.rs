@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::{Value, json};
-use stanchion_kernel::apply::{Intent, Takeover, decide};
+use stanchion_kernel::apply::{Intent, ObjectChange, Takeover, Written, decide};
 use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::TransitionEvent;
@@ -39,8 +39,8 @@ impl Reconciler for Follower {
     type Object = Widget;
     type Target = String;
     type Observed = Seen;
-    type Plan = Option<Intent>;
-    type Applied = ();
+    type Plan = Option<ObjectChange>;
+    type Applied = Written;
     type Cleanup = NoCleanup<Self>;
 
     const NAME: &'static str = "follower";
@@ -79,26 +79,25 @@ impl Reconciler for Follower {
         })
     }
 
-    fn plan(_: &String, seen: &Seen, _: &mut Inputs<'_>) -> Result<Option<Intent>, Problem> {
+    fn plan(_: &String, seen: &Seen, _: &mut Inputs<'_>) -> Result<Option<ObjectChange>, Problem> {
         let object = json!({
             "apiVersion": seen.kind.resource.api_version, "kind": "Gizmo",
             "metadata": { "name": KEPT }, "spec": { "says": "still here" },
         });
-        let intent = Intent::to_keep(&object, &seen.parent)?;
-        decide(intent, seen.kept.as_ref(), &seen.parent, Takeover::Adopt)
+        let intent = Intent::to_keep(&object, &seen.parent)?.served_as(&seen.kind.resource);
+        let intent = decide(intent, seen.kept.as_ref(), &seen.parent, Takeover::Adopt)?;
+        Ok(intent.map(ObjectChange::Apply))
     }
 
     async fn apply(
         &self,
         write: &Writer,
         _: &String,
-        seen: &Seen,
-        plan: Option<Intent>,
-        (): &mut (),
+        _: &Seen,
+        plan: Option<ObjectChange>,
+        written: &mut Written,
     ) -> Result<Done, Problem> {
-        if let Some(intent) = plan {
-            write.apply_external(&seen.kind.resource, &intent).await?;
-        }
+        write.apply_all(plan, written).await?;
         Ok(Done::Complete)
     }
 
