@@ -150,11 +150,30 @@ fn repeat<S: Scenario>(arguments: &Arguments) -> bool {
 
 fn one<S: Scenario>(seed: u64) -> bool {
     let schedule = Schedule::of::<S>(seed);
-    println!("{schedule}");
-    for line in run::run::<S>(&schedule).lines {
+    let violations = run::judge::<S>(&schedule);
+    // What does not hold without disturbances is seen best without them.
+    let undisturbed = violations
+        .iter()
+        .any(|one| one.what.starts_with(run::UNDISTURBED));
+    let shown = if undisturbed {
+        schedule.undisturbed()
+    } else {
+        schedule
+    };
+    println!("{shown}");
+    let outcome = run::run::<S>(&shown);
+    for line in outcome.lines {
         println!("{line}");
     }
-    let violations = run::judge::<S>(&schedule);
+    for kind in S::PRIMARY {
+        for (name, object) in outcome.end["objects"][kind.kind]
+            .as_object()
+            .into_iter()
+            .flatten()
+        {
+            println!("{} {name}: {}", kind.kind, object["status"]["conditions"]);
+        }
+    }
     for violation in &violations {
         println!("{violation}");
     }

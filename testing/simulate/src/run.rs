@@ -23,6 +23,9 @@ use crate::user;
 /// How long it may take to come to rest, and to delete everything.
 const CONVERGENCE_TIMEOUT: Duration = Duration::from_hours(2);
 
+/// How the words about a run without disturbances begin.
+pub const UNDISTURBED: &str = "undisturbed: ";
+
 /// How a run ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
@@ -53,7 +56,7 @@ pub fn judge<S: Scenario>(schedule: &Schedule) -> Vec<Violation> {
         .violations
         .into_iter()
         .map(|violation| Violation {
-            what: format!("undisturbed: {}", violation.what),
+            what: format!("{UNDISTURBED}{}", violation.what),
             ..violation
         })
         .collect();
@@ -259,12 +262,7 @@ pub(crate) async fn come_to_rest(record: &Record, rest: Duration) -> Option<Viol
         }
         sleep(Duration::from_secs(30)).await;
     }
-    let writes: Vec<String> = record
-        .lines()
-        .into_iter()
-        .filter(|line| !line.contains(" GET "))
-        .collect();
-    let last = writes.last().cloned().unwrap_or_default();
+    let last = record.last_write();
     let what = format!("two hours after the last change something is still written, at last {last}");
     Some(Violation::new(Property::Rest, what))
 }

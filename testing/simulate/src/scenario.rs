@@ -95,8 +95,8 @@ pub trait Scenario: Send + Sync + 'static {
     const REPLICATED: bool = true;
     /// How long simulated pods take to become ready; `None` where there are none.
     const PODS: Option<Duration> = None;
-    /// Without a write for so long, an undisturbed object has come to rest: every retry has come round once.
-    const FUZZ_REST: Duration = REST;
+    /// Without a write for so long, an undisturbed object has come to rest.
+    const FUZZ_REST: Duration = Duration::from_mins(2);
     /// Whether its controllers talk to PostgreSQL.
     const SQL: bool = false;
     /// The conditions that are not true of an object while the world is lost.

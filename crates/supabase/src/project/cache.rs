@@ -207,14 +207,14 @@ impl ProjectCache {
         self.lock().entry(key.clone()).or_default().converged = converged;
     }
 
-    /// The converged state of a project, and how long its dependency checks stay valid. After a start, pods of mended children
-    /// become ready; that does not make the first check earlier.
+    /// The converged state of a project, and how long its dependency checks stay valid. A project that was converged when
+    /// its server or bucket stopped answering is not: nobody may call it ready before they answer again. After a start,
+    /// pods of mended children become ready; that does not make the first check earlier.
     pub fn converged(&self, key: &Key, within: Duration) -> Option<(Converged, Duration)> {
         let all = self.lock();
         let known = all.get(key)?;
-        let left = match known.believed() {
-            Some((_, false)) => return None,
-            Some((checked, true)) => within.checked_sub(checked.at.elapsed())?,
+        let left = match &known.checked {
+            Some(_) => within.checked_sub(known.holds(within)?.at.elapsed())?,
             None => known.due?.checked_duration_since(Instant::now())?,
         };
         Some((known.converged.clone()?, left))
@@ -262,34 +262,49 @@ mod tests {
     use super::*;
     use crate::database::{Names, VerifiedPasswords};
 
-    #[test]
-    fn a_lost_server_invalidates_the_checks_of_all_its_projects() {
-        let cache = ProjectCache::default();
-        let key = |name: &str| Key {
+    fn key(name: &str) -> Key {
+        Key {
             namespace: "ns".into(),
             name: name.into(),
-        };
+        }
+    }
+
+    fn checked(server: &str) -> Checked {
         let answered = CheckResult::Reachable {
             latency: Duration::ZERO,
             security: None,
         };
-        for (name, server) in [("a", "one:5432"), ("b", "one:5432"), ("c", "two:5432")] {
-            let checked = Checked {
-                inputs: [0; 32],
-                server: server.to_owned(),
-                at: Instant::now(),
-                postgres: answered.clone(),
-                s3: answered.clone(),
-                database: Some(Initialised {
-                    names: Names::default(),
-                    notes: Vec::new(),
-                    verified: VerifiedPasswords::default(),
-                }),
-            };
-            cache.check(&key(name), checked);
+        Checked {
+            inputs: [0; 32],
+            server: server.to_owned(),
+            at: Instant::now(),
+            postgres: answered.clone(),
+            s3: answered,
+            database: Some(Initialised {
+                names: Names::default(),
+                notes: Vec::new(),
+                verified: VerifiedPasswords::default(),
+            }),
         }
-        let mut woken = cache.doubt("one:5432");
-        woken.sort_by(|one, other| one.name.cmp(&other.name));
+    }
+
+    fn converged() -> Converged {
+        Converged {
+            generation: Some(1),
+            rotate: None,
+            secrets: Vec::new(),
+            config_maps: BTreeSet::new(),
+            children: [0; 32],
+        }
+    }
+
+    #[test]
+    fn a_lost_server_invalidates_the_checks_of_all_its_projects() {
+        let cache = ProjectCache::default();
+        for (name, server) in [("a", "one:5432"), ("b", "one:5432"), ("c", "two:5432")] {
+            cache.check(&key(name), checked(server));
+        }
+        let woken = cache.doubt("one:5432");
         assert_eq!(woken, [key("a"), key("b")]);
         assert_eq!(cache.doubt("one:5432"), [], "each is woken once");
         let believed = |name: &str| cache.last_check(&key(name), CHECK_EVERY).holds;
@@ -297,12 +312,28 @@ mod tests {
     }
 
     #[test]
+    fn a_project_is_not_converged_while_its_server_does_not_answer() {
+        let (cache, key) = (ProjectCache::default(), key("a"));
+        cache.check(&key, checked("one:5432"));
+        cache.set_converged(&key, Some(converged()));
+        assert!(cache.converged(&key, CHECK_EVERY).is_some());
+        let failed = CheckResult::Failed {
+            class: stanchion_kernel::Class::Transient,
+            reason: "Timeout",
+            message: "no answer".to_owned(),
+            last: None,
+        };
+        let lost = Checked {
+            postgres: failed,
+            ..checked("one:5432")
+        };
+        cache.check(&key, lost);
+        assert!(cache.converged(&key, CHECK_EVERY).is_none());
+    }
+
+    #[test]
     fn only_the_first_reconcile_skips_the_check() {
         let cache = ProjectCache::default();
-        let key = |name: &str| Key {
-            namespace: "ns".into(),
-            name: name.into(),
-        };
         assert_eq!(cache.first_look(&key("a")), Some(MENDED_BY));
         cache.postpone(&key("a"), MENDED_BY);
         assert_eq!(cache.first_look(&key("b")), Some(MENDED_BY + AFTER_EACH));
@@ -312,17 +343,7 @@ mod tests {
     #[test]
     fn a_repaired_project_is_not_checked_before_its_turn() {
         let (cache, within) = (ProjectCache::default(), CHECK_EVERY);
-        let key = Key {
-            namespace: "ns".into(),
-            name: "a".into(),
-        };
-        let converged = Converged {
-            generation: Some(1),
-            rotate: None,
-            secrets: Vec::new(),
-            config_maps: BTreeSet::new(),
-            children: [0; 32],
-        };
+        let (key, converged) = (key("a"), converged());
         cache.set_converged(&key, Some(converged.clone()));
         assert!(
             cache.converged(&key, within).is_none(),

@@ -33,7 +33,7 @@ struct State {
     lease: Lease,
     /// How long a replica may take to notice that the Lease was stolen.
     notice: Duration,
-    last_write: Instant,
+    last_write: (Instant, String),
     writes: usize,
 }
 
@@ -47,7 +47,7 @@ impl Record {
             violations: Vec::new(),
             lease,
             notice,
-            last_write: start,
+            last_write: (start, String::new()),
             writes: 0,
         })))
     }
@@ -67,10 +67,24 @@ impl Record {
 
     /// A replica is about to write, inside the cluster or outside.
     pub fn writes(&self, replica: usize, what: &str) {
-        let violated = {
+        {
             let mut state = self.lock();
-            state.last_write = Instant::now();
+            state.last_write = (Instant::now(), what.to_owned());
             state.writes += 1;
+        }
+        self.leads(replica, what);
+    }
+
+    /// A replica is about to count how often an Event was repeated. What keeps failing is tried again and again, and each
+    /// time counts, so that this does not disturb the rest.
+    pub fn repeats(&self, replica: usize, what: &str) {
+        self.leads(replica, what);
+    }
+
+    /// A replica that does this must hold the Lease.
+    fn leads(&self, replica: usize, what: &str) {
+        let violated = {
+            let state = self.lock();
             match state.lease {
                 Lease::None => false,
                 Lease::Held(holder) => holder != replica,
@@ -94,7 +108,12 @@ impl Record {
     /// How many writes there were, and how long ago the last one was.
     pub fn writing(&self) -> (usize, Duration) {
         let state = self.lock();
-        (state.writes, state.last_write.elapsed())
+        (state.writes, state.last_write.0.elapsed())
+    }
+
+    /// What was written last.
+    pub fn last_write(&self) -> String {
+        self.lock().last_write.1.clone()
     }
 
     /// All lines, in order.

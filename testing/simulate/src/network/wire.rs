@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use kube::client::{Body, DynBody};
 use serde_json::{Value, json};
@@ -148,7 +148,11 @@ impl Wire {
     /// What holds of every write.
     fn check(&self, asked: &Asked, body: &Bytes) {
         let record = self.network.record();
-        record.writes(self.replica, &asked.path);
+        if asked.which == Which::Event && asked.method == Method::PATCH {
+            record.repeats(self.replica, &asked.path);
+        } else {
+            record.writes(self.replica, &format!("{} {}", asked.method, asked.path));
+        }
         let text = String::from_utf8_lossy(body);
         if text.contains(CANARY) && !asked.path.contains("/secrets") {
             record.violate(format!("a secret is written to {}: {text}", asked.path));

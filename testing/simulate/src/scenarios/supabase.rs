@@ -1,12 +1,14 @@
 //! `SupabaseProject`: on a real PostgreSQL server and a model of S3, with simulated pods. Each project has a database of
 //! its own, and all are on one server.
 
+use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
+use parking_lot::Mutex;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
@@ -74,6 +76,8 @@ pub struct Supabase {
     database: Database,
     /// Where the bucket is reached.
     port: AtomicU16,
+    /// The projects whose database somebody has dropped.
+    dropped: Mutex<BTreeSet<String>>,
 }
 
 impl Scenario for Supabase {
@@ -114,7 +118,6 @@ impl Scenario for Supabase {
         operations.push((end, Operation::Outside(json!({ "bucket": "up" }))));
         operations.push((end, Operation::Apply(SECRET, storage(true, 100))));
         for name in names {
-            operations.push((end, Operation::Outside(json!({ "create": name }))));
             let last = if *name != PROJECTS[0] && random.random_bool(0.3) {
                 Operation::Delete(PROJECT, (*name).to_owned())
             } else {
@@ -135,6 +138,7 @@ impl Scenario for Supabase {
         Self {
             database,
             port: AtomicU16::new(bucket::PORT),
+            dropped: Mutex::default(),
         }
     }
 
@@ -186,15 +190,16 @@ impl Scenario for Supabase {
         if let Some(name) = what["drop"].as_str() {
             // With its sessions, as an administrator would.
             let _ = server.try_query("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"));
+            self.dropped.lock().insert(name.to_owned());
         }
         if let Some(name) = what["create"].as_str() {
-            let create = format!("CREATE DATABASE {name} OWNER {}", OPERATOR.0);
-            let _ = server.try_query("postgres", &create);
+            self.create(name);
         }
     }
 
     fn heal(&self) {
         self.database.heal();
+        PROJECTS.iter().for_each(|name| self.create(name));
     }
 
     fn lost_for(&self) -> Option<Duration> {
@@ -213,8 +218,10 @@ impl Scenario for Supabase {
     }
 
     fn left(&self) -> Vec<String> {
-        PROJECTS
-            .iter()
+        // With a database goes the record of the logins that were made for it: they stay.
+        let dropped = self.dropped.lock();
+        let recorded = PROJECTS.iter().filter(|name| !dropped.contains(**name));
+        recorded
             .flat_map(|name| self.remains(name, &suffix(name)))
             .collect()
     }
@@ -222,6 +229,11 @@ impl Scenario for Supabase {
     fn comparable(end: &mut Value) {
         super::without_marks(end);
         without_hashes(end);
+        for name in PROJECTS {
+            if end["objects"][PROJECT.kind].get(name).is_none() {
+                without_project(&mut end["world"], name);
+            }
+        }
         let objects = &mut end["objects"];
         for project in each(objects, PROJECT) {
             let status = &mut project["status"];
@@ -255,6 +267,12 @@ impl Scenario for Supabase {
 }
 
 impl Supabase {
+    /// An administrator makes the database of a project, if it is not there.
+    fn create(&self, name: &str) {
+        let create = format!("CREATE DATABASE {name} OWNER {}", OPERATOR.0);
+        let _ = self.database.server().try_query("postgres", &create);
+    }
+
     /// What is still on the server of a project, by the suffix of its logins. The roles that all projects share stay.
     fn remains(&self, name: &str, suffix: &str) -> Vec<String> {
         let server = self.database.server();
@@ -268,6 +286,21 @@ impl Supabase {
         let all = made.into_iter().chain(server.column(name, schemas));
         all.map(|what| format!("{what} of {name} is still on the server"))
             .collect()
+    }
+}
+
+/// What a deleted project has left shows what had been made for it: `left` says whether that is too much.
+fn without_project(world: &mut Value, name: &str) {
+    let suffix = suffix(name);
+    for part in ["roles", "members", "databases"] {
+        if let Some(lines) = world[part].as_array_mut() {
+            lines.retain(|line| line.as_str().is_some_and(|line| !line.contains(&suffix)));
+        }
+    }
+    for part in ["inside", "logins"] {
+        if let Some(parts) = world[part].as_object_mut() {
+            parts.retain(|key, _| key != name && !key.ends_with(&suffix));
+        }
     }
 }
 
