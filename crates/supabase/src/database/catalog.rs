@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use stanchion_kernel::Problem;
 use stanchion_postgres::server::Powers;
 use stanchion_postgres::types::FromSql;
-use stanchion_postgres::{Error, Query, Row, RowError, Server, Session, Transaction};
+use stanchion_postgres::{Error, Query, ReadSession, Row, RowError, Server, Transaction};
 
 use super::isolation::{self, Found};
 use super::mark;
@@ -133,7 +133,7 @@ const REMEMBERED: &str = "SELECT role, verifier FROM _stanchion.logins WHERE rol
 
 /// The source of the queries: a session, which sees one moment, or a transaction that holds the lock.
 pub(super) enum Source<'a> {
-    Session(&'a Session),
+    Session(&'a ReadSession),
     Transaction(&'a Transaction<'a>),
 }
 

@@ -1,7 +1,9 @@
 //! Runs the steps: under the lock, in one transaction, and then in the internal database.
 
 use stanchion_kernel::{Class, Problem};
-use stanchion_postgres::{Begin, ConnectionConfig, Error, Kind, Pools, Session, Statement, lock};
+use stanchion_postgres::{
+    Begin, ConnectionConfig, Error, Kind, Pools, ReadSession, Session, Statement, lock,
+};
 
 use super::TURN;
 use super::catalog::{self, Catalog, Source};
@@ -18,7 +20,7 @@ const PASSES: usize = 6;
 ///
 /// `known` is what an earlier check with the same passwords has proven.
 pub async fn inspect(
-    session: &Session,
+    session: &ReadSession,
     request: &Request,
     known: Option<VerifiedPasswords>,
 ) -> Result<Option<Outcome>, Problem> {

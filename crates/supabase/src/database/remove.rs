@@ -167,7 +167,7 @@ async fn drop_database(
     let there = target
         .with_database(name)
         .map_err(|error| Problem::permanent("InvalidDatabase", error.to_string()).caused_by(error))?;
-    let looking = pools.get(&there).await?;
+    let looking = pools.read_only(&there).await?;
     let rows = looking.query(&Query::new(FOREIGN)).await?;
     drop(looking);
     if rows.first().is_none_or(|row| row.try_get(0).unwrap_or(true)) {

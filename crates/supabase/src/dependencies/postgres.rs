@@ -13,7 +13,7 @@ use crate::database::check_version;
 /// Runs a query and returns its latency, and whether the server that answered was verified.
 pub async fn probe(pools: &Pools, target: &ConnectionConfig) -> Result<(Duration, Security), Problem> {
     let question = async {
-        let session = pools.get(target).await?;
+        let session = pools.read_only(target).await?;
         let begun = Instant::now();
         session.query(&Query::new("SELECT 1")).await?;
         Ok::<_, Error>((begun.elapsed(), session.security(), session.version()))

@@ -2,20 +2,19 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::SupabaseProject;
-use stanchion_kernel::{Problem, Writer};
-use stanchion_postgres as pg;
+use stanchion_kernel::apply::Written;
+use stanchion_kernel::{Done, Problem, Writer};
 
 use super::ProjectController;
 use super::cache::{Checked, Converged};
-use super::children::{Children, HTTPRoute};
+use super::children::Children;
 use super::dependency_check::Initialised;
-use super::observe::{Basis, Current, Observed};
+use super::observe::{Basis, Observed};
 use super::plan::{self, ChildChanges, DatabasePlan, EnsurePlan, Initialisation, Plan};
 use super::render_inputs::RenderInputs;
-use super::target::{Target, Wanted};
-use crate::{Setup, database};
+use super::target::Wanted;
+use crate::database;
 
 /// The progress, and what was done.
 #[derive(Default)]
@@ -54,39 +53,27 @@ pub enum Stage {
 pub async fn apply(
     controller: &ProjectController,
     write: &Writer,
-    target: &Target,
-    observed: &Observed,
+    (wanted, observed): (&Wanted, &Observed),
     plan: Plan,
     applied: &mut Applied,
-) -> Result<(), Problem> {
-    if let (Plan::Cleanup(database), Target::Cleanup(Some(cleanup))) = (&plan, target) {
-        return remove(&controller.setup, write, database, &cleanup.wanted).await;
-    }
-    let (Target::Ensure(wanted), Observed::Ensure(current)) = (target, observed) else {
-        return Ok(());
-    };
+) -> Result<Done, Problem> {
     let pass = Pass {
         controller,
         write,
         wanted,
-        current,
+        observed,
     };
     pass.remember();
     match plan {
-        Plan::Nothing | Plan::Cleanup(_) => {
-            applied.stage = Stage::Done;
-            Ok(())
-        }
+        Plan::Nothing => applied.stage = Stage::Done,
         Plan::Wait(problem) => {
-            pass.remember_check(current.new_check().cloned());
-            Err(problem)
+            pass.remember_check(observed.new_check().cloned());
+            return Ok(Done::Blocked(problem));
         }
-        Plan::CheckDependencies => {
-            write.wake::<SupabaseProject>(&current.parent.key);
-            Ok(())
-        }
-        Plan::Ensure(plan) => pass.ensure(*plan, applied).await,
+        Plan::CheckDependencies => write.wake::<SupabaseProject>(&observed.parent.key),
+        Plan::Ensure(plan) => pass.ensure(*plan, applied).await?,
     }
+    Ok(Done::Complete)
 }
 
 /// One pass over an active project.
@@ -94,52 +81,57 @@ struct Pass<'a> {
     controller: &'a ProjectController,
     write: &'a Writer,
     wanted: &'a Wanted,
-    current: &'a Current,
+    observed: &'a Observed,
 }
 
 impl Pass<'_> {
     /// Remembers what was read, whatever follows.
     fn remember(&self) {
-        let (cache, current) = (&self.controller.cache, self.current);
-        cache.set_stalled(&current.parent.key, current.view.stalled.clone());
-        if let Basis::FirstLook { delay, .. } = current.basis {
-            cache.postpone(&current.parent.key, delay);
+        let (cache, observed) = (&self.controller.cache, self.observed);
+        cache.set_stalled(&observed.parent.key, observed.view.stalled.clone());
+        if let Basis::FirstLook { delay, .. } = observed.basis {
+            cache.postpone(&observed.parent.key, delay);
         }
     }
 
     /// Remembers a check. If a server is lost that answered before, other projects on it are reconciled.
     fn remember_check(&self, checked: Option<Checked>) {
         let Some(checked) = checked else { return };
-        for other in self.controller.cache.check(&self.current.parent.key, checked) {
+        for other in self.controller.cache.check(&self.observed.parent.key, checked) {
             self.write.wake::<SupabaseProject>(&other);
         }
     }
 
     async fn ensure(&self, plan: EnsurePlan, applied: &mut Applied) -> Result<(), Problem> {
-        let (cache, current) = (&self.controller.cache, self.current);
+        let (cache, observed) = (&self.controller.cache, self.observed);
         self.remember_check(plan.checked);
         applied.stage = Stage::Secrets;
-        if let Some(intent) = &plan.keys {
-            self.write.apply::<Secret>(intent).await?;
-            applied.keys_written = true;
-        }
+        let mut written = Written::default();
+        self.write.apply_all(plan.keys, &mut written).await?;
+        applied.keys_written = !written.is_empty();
         let (database, changes) = match plan.database {
             DatabasePlan::Prepared(database, changes) => (database, changes),
             DatabasePlan::Prepare(how) => {
                 let database = self.prepare(&how, applied).await?;
-                let changes = plan::changes(self.wanted, current, &plan.render_inputs, &database.names)?;
+                let changes = plan::changes(self.wanted, observed, &plan.render_inputs, &database.names)?;
                 (database, changes)
             }
         };
         applied.database = Some(database);
         applied.stage = Stage::Components;
-        cache.set_converged(&current.parent.key, None);
-        children(self.write, &changes, applied).await?;
+        cache.set_converged(&observed.parent.key, None);
+        let mut written = Written::default();
+        let all: Vec<_> = changes.children.iter().chain(&changes.route).cloned().collect();
+        self.write.apply_all(all, &mut written).await?;
+        applied.rolled = written.names("Deployment").map(str::to_owned).collect();
         applied.stage = Stage::Done;
-        cache.set_converged(&current.parent.key, self.converged(&plan.render_inputs, &changes));
+        cache.set_converged(
+            &observed.parent.key,
+            self.converged(&plan.render_inputs, &changes),
+        );
         // ConfigMaps may be large; a project that uses some reads them again.
-        if matches!(current.basis, Basis::Checked { .. }) && self.wanted.config_maps().is_empty() {
-            cache.remember_inputs(&current.parent.key, self.wanted.reading(), &plan.render_inputs);
+        if matches!(observed.basis, Basis::Checked { .. }) && self.wanted.config_maps().is_empty() {
+            cache.remember_inputs(&observed.parent.key, self.wanted.reading(), &plan.render_inputs);
         }
         applied.render_inputs = Some(plan.render_inputs);
         Ok(())
@@ -153,19 +145,19 @@ impl Pass<'_> {
         applied.initialised.clone_from(&outcome.ran);
         let database = Initialised::from(outcome);
         let cache = &self.controller.cache;
-        cache.initialised(&self.current.parent.key, database.clone());
+        cache.initialised(&self.observed.parent.key, database.clone());
         Ok(database)
     }
 
     /// The inputs of a converged project, if it is one now.
     fn converged(&self, render_inputs: &RenderInputs, changes: &ChildChanges) -> Option<Converged> {
-        let (wanted, current) = (self.wanted, self.current);
+        let (wanted, observed) = (self.wanted, self.observed);
         let left = Children::left_by(self.write);
         let fingerprint = left.fingerprint();
         // Somebody can change a child while others are written. The check is not needed if nothing was written and
         // nothing has changed since.
-        let untouched = changes.steps.is_empty() && current.view.children.fingerprint() == fingerprint;
-        let are_done = || untouched || left.are(&changes.objects, &current.parent);
+        let untouched = changes.children.is_empty() && observed.view.children.fingerprint() == fingerprint;
+        let are_done = || untouched || left.are(&changes.intents);
         // Routes are not watched, so a project with one is reconciled completely each time.
         let fingerprint = fingerprint
             .filter(|_| render_inputs.keys.published_at.is_none())
@@ -178,45 +170,4 @@ impl Pass<'_> {
             children,
         })
     }
-}
-
-/// Removes what was created in the database. What had to stay is reported as a problem, once, because a deletion
-/// without a problem sends no event; the next reconcile finds nothing to do.
-async fn remove(
-    setup: &Setup,
-    write: &Writer,
-    database: &pg::ConnectionConfig,
-    wanted: &Wanted,
-) -> Result<(), Problem> {
-    write.may_write()?;
-    let is_gone = |problem: &Problem| {
-        let cause = std::error::Error::source(problem).and_then(|cause| cause.downcast_ref::<pg::Error>());
-        cause.is_some_and(|error| error.sqlstate() == Some("3D000"))
-    };
-    let left = match database::remove(&setup.pools, database, &wanted.project_id()).await {
-        Err(problem) if is_gone(&problem) => return Ok(()),
-        left => left?,
-    };
-    if left.is_empty() {
-        return Ok(());
-    }
-    let message = format!("left in the database, because others use it: {}", left.join("; "));
-    Err(Problem::transient("ObjectsLeft", message))
-}
-
-/// Writes the children.
-async fn children(write: &Writer, changes: &ChildChanges, applied: &mut Applied) -> Result<(), Problem> {
-    for change in &changes.steps {
-        let deployment = change.deployment().map(str::to_owned);
-        if change.clone().apply_change(write).await? {
-            applied.rolled.extend(deployment);
-        }
-    }
-    if let Some(intent) = &changes.route {
-        write.apply::<HTTPRoute>(intent).await?;
-    }
-    if let Some(stale) = &changes.stale_route {
-        write.delete::<HTTPRoute>(stale).await?;
-    }
-    Ok(())
 }

@@ -136,7 +136,7 @@ pub struct Check {
 
 /// Checks the database and the bucket, unless the last results are still valid.
 pub async fn check(setup: &Setup, before: LastCheck, (read, stored): (&Read, &Stored)) -> Check {
-    let inputs = inputs(read, &stored.request);
+    let inputs = check_inputs(read, &stored.request);
     let known = match before.checked {
         Some(known) if known.inputs == inputs && before.holds => {
             return Check {
@@ -185,13 +185,13 @@ async fn inspect(
     request: &database::Request,
     verified: Option<VerifiedPasswords>,
 ) -> Result<Option<Initialised>, Problem> {
-    let session = setup.pools.get(&read.target).await?;
+    let session = setup.pools.read_only(&read.target).await?;
     let outcome = database::inspect(&session, request, verified).await?;
     Ok(outcome.map(Initialised::from))
 }
 
 /// A digest of all inputs of the check. It stays in memory, and is compared only with itself.
-pub fn inputs(read: &Read, request: &database::Request) -> [u8; 32] {
+pub fn check_inputs(read: &Read, request: &database::Request) -> [u8; 32] {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
         digest.update(text.len().to_be_bytes());

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::ObjectMeta;
-use rand::RngCore;
 use secrecy::ExposeSecret as _;
-use stanchion_kernel::Problem;
-use stanchion_kernel::apply::{self, Intent, Takeover};
+use stanchion_kernel::apply::{self, Intent, ObjectChange, Takeover};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::redact::FingerprintKey;
+use stanchion_kernel::{Inputs, Problem};
 
 use super::dependency_check::{Stored, UNSET};
 use super::secrets::Read;
@@ -61,8 +59,7 @@ pub fn complete(
     wanted: &Wanted,
     read: &Read,
     published: bool,
-    random: &mut impl RngCore,
-    now: Timestamp,
+    inputs: &mut Inputs<'_>,
 ) -> Result<Keys, Problem> {
     let request = keys::Request {
         own_secret: read.own_secret.clone(),
@@ -72,12 +69,17 @@ pub fn complete(
         logins: &components::logins(&wanted.spec),
         generated: &components::generated(&wanted.spec),
     };
-    keys::complete(stored(read), &request, random, now)
+    keys::complete(stored(read), &request, &mut inputs.random, inputs.now)
         .map_err(|error| Problem::human("BrokenKey", error.to_string()))
 }
 
 /// The Secret with these keys, if it differs from the existing one.
-pub fn change(wanted: &Wanted, read: &Read, keys: &Keys, parent: &Parent) -> Result<Option<Intent>, Problem> {
+pub fn change(
+    wanted: &Wanted,
+    read: &Read,
+    keys: &Keys,
+    parent: &Parent,
+) -> Result<Option<ObjectChange>, Problem> {
     let data = keys.iter().map(|(key, value)| {
         (
             key.to_owned(),
@@ -103,5 +105,6 @@ pub fn change(wanted: &Wanted, read: &Read, keys: &Keys, parent: &Parent) -> Res
         ..Secret::default()
     };
     let intent = Intent::new(&secret, parent)?;
-    apply::decide(intent, read.stored_keys.as_ref(), parent, Takeover::Adopt)
+    let intent = apply::decide(intent, read.stored_keys.as_ref(), parent, Takeover::Adopt)?;
+    Ok(intent.map(ObjectChange::Apply))
 }

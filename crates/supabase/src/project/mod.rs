@@ -3,6 +3,7 @@
 pub mod apply;
 pub mod cache;
 pub mod children;
+pub mod cleanup;
 pub mod dependency_check;
 pub mod key_secret;
 pub mod observe;
@@ -21,14 +22,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use stanchion_api::SupabaseProject;
-use stanchion_api::supabase::{DeletionPolicy, FINALIZER, SupabaseProjectStatus, annotation};
+use stanchion_api::supabase::{DeletionPolicy, SupabaseProjectStatus, annotation};
 use stanchion_kernel::children::ChildKinds;
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::rbac::{OWN, READ, Rule};
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::watch::dependencies::Key;
-use stanchion_kernel::{Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_kernel::{Done, Inputs, Outcome, Problem, Reader, Reconciler, Report, Writer};
 use stanchion_postgres::{Listener, Pools};
 use tokio::sync::Mutex;
 
@@ -68,13 +69,14 @@ impl ProjectController {
 
 impl Reconciler for ProjectController {
     type Object = SupabaseProject;
-    type Target = target::Target;
+    /// Boxed: a spec is large, and the kernel holds the target in the future of a pass.
+    type Target = Box<target::Wanted>;
     type Observed = observe::Observed;
     type Plan = plan::Plan;
     type Applied = apply::Applied;
+    type Cleanup = cleanup::ProjectCleanup;
 
     const NAME: &'static str = "supabase";
-    const FINALIZER: Option<&'static str> = Some(FINALIZER);
     const ANNOTATIONS: &'static [&'static str] = &[annotation::RECONCILE_AT, annotation::ROTATE_KEYS_AT];
     const CONDITIONS: &'static [&'static str] = report::CONDITIONS;
     const TRANSITION_EVENTS: &'static [TransitionEvent] = report::TRANSITION_EVENTS;
@@ -113,20 +115,19 @@ impl Reconciler for ProjectController {
         ]
     }
 
-    fn validate(project: &SupabaseProject) -> Result<Self::Target, Problem> {
-        validate::validate(project)
+    /// An invalid project is reported as such, although it is suspended.
+    fn is_suspended(project: &SupabaseProject) -> bool {
+        project.spec.suspend && validate::validate(project).is_ok()
     }
 
-    /// Children are garbage-collected, and nothing outside is removed unless the spec requests that.
-    fn cleanup_target(project: &SupabaseProject) -> Self::Target {
-        validate::cleanup_target(project)
+    fn validate(project: &SupabaseProject) -> Result<Self::Target, Problem> {
+        validate::validate(project).map(Box::new)
     }
 
     /// Only a project that removes something has a finalizer. The finalizer is also handled for projects of a
     /// predecessor.
     fn needs_finalizer(target: &Self::Target) -> bool {
-        matches!(target, target::Target::Ensure(wanted)
-            if wanted.spec.deletion_policy == DeletionPolicy::Delete)
+        target.spec.deletion_policy == DeletionPolicy::Delete
     }
 
     async fn observe(&self, read: &Reader, target: &Self::Target) -> Result<Self::Observed, Problem> {
@@ -139,8 +140,12 @@ impl Reconciler for ProjectController {
         self.cache.doubt(&server)
     }
 
-    fn plan(target: &Self::Target, observed: &Self::Observed) -> Result<Self::Plan, Problem> {
-        Ok(plan::plan(target, observed, &mut rand::rng(), Timestamp::now()))
+    fn plan(
+        target: &Self::Target,
+        observed: &Self::Observed,
+        inputs: &mut Inputs<'_>,
+    ) -> Result<Self::Plan, Problem> {
+        Ok(plan::plan(target, observed, inputs))
     }
 
     fn pre_apply_status(
@@ -159,8 +164,8 @@ impl Reconciler for ProjectController {
         observed: &Self::Observed,
         plan: Self::Plan,
         applied: &mut Self::Applied,
-    ) -> Result<(), Problem> {
-        Box::pin(apply::apply(self, write, target, observed, plan, applied)).await
+    ) -> Result<Done, Problem> {
+        Box::pin(apply::apply(self, write, (target, observed), plan, applied)).await
     }
 
     fn report(
@@ -169,5 +174,9 @@ impl Reconciler for ProjectController {
         now: Timestamp,
     ) -> Report<SupabaseProjectStatus> {
         report::report(project, outcome, now)
+    }
+
+    fn report_suspended(project: &SupabaseProject, now: Timestamp) -> Report<SupabaseProjectStatus> {
+        report::suspended(project, now)
     }
 }

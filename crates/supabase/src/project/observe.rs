@@ -1,16 +1,14 @@
 //! Reads the Secrets, the database, the bucket and the children. Reads only.
 
-use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::Resource;
 use stanchion_api::supabase::Phase;
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Problem, Reader};
-use stanchion_postgres as pg;
 
 use super::cache::{Checked, ProjectCache, Resolved};
 use super::children::{Children, HTTPRoute};
@@ -19,28 +17,16 @@ use super::key_secret;
 use super::pods::{self, StalledRollout};
 use super::secrets::{self, Read};
 use super::security;
-use super::target::{CleanupTarget, Target, Wanted};
+use super::target::Wanted;
 use crate::Setup;
 use crate::components;
 use crate::database::{self, Names};
 
-/// How long a deleted project waits for its database.
-const HOLD: SignedDuration = SignedDuration::from_mins(5);
 /// How long check results stay valid once a running component fails: the database may be the cause.
 const IN_DOUBT: Duration = Duration::from_secs(5);
 
-/// The observed state.
-pub enum Observed {
-    /// Of an active project.
-    Ensure(Box<Current>),
-    /// Of a deleted project: the connection to its database, if the project removes its objects there.
-    Cleanup(Option<Box<pg::ConnectionConfig>>),
-    /// Nothing was read.
-    Nothing,
-}
-
-/// The state of a project.
-pub struct Current {
+/// The observed state of a project.
+pub struct Observed {
     /// The project as the owner of reads and writes.
     pub parent: Parent,
     /// What the children are made from.
@@ -78,7 +64,7 @@ pub enum Basis {
     },
 }
 
-impl Current {
+impl Observed {
     /// The checks of the database and of the bucket, if they were checked in this reconcile or shortly before.
     pub fn checks(&self) -> Option<(&CheckResult, &CheckResult)> {
         match &self.basis {
@@ -116,60 +102,27 @@ pub async fn observe(
     setup: &Setup,
     cache: &ProjectCache,
     read: &Reader,
-    target: &Target,
+    wanted: &Wanted,
 ) -> Result<Observed, Problem> {
-    let wanted = match target {
-        Target::Ensure(wanted) => wanted,
-        Target::Cleanup(Some(cleanup)) => {
-            return cleanup_connection(read, cleanup).await.map(Observed::Cleanup);
-        }
-        Target::Cleanup(None) | Target::Suspended => return Ok(Observed::Nothing),
-    };
     let children = Children::known(read);
     let in_doubt = wanted.before.phase == Some(Phase::Running) && children.lack_pods();
     let within = if in_doubt { IN_DOUBT } else { cache.check_every() };
     if let Some(left) = converged(cache, read, wanted, &children, within) {
-        return Ok(Observed::Ensure(Box::new(Current {
+        return Ok(Observed {
             parent: read.parent().clone(),
             basis: Basis::Unchanged,
             view: view(cache, read, wanted, children, left).await?,
             route: None,
-        })));
+        });
     }
     security::images(&wanted.spec, &setup.allowed_images)?;
     security::pods(read, wanted).await?;
-    let current = if let Some((names, delay)) = is_first_look(cache, read, wanted) {
-        Box::pin(first_look(cache, read, wanted, names, delay)).await?
+    if let Some((names, delay)) = is_first_look(cache, read, wanted) {
+        Box::pin(first_look(cache, read, wanted, names, delay)).await
     } else if let Some(resolved) = resolved(cache, read, wanted, within) {
-        known(cache, read, wanted, children, resolved).await?
+        known(cache, read, wanted, children, resolved).await
     } else {
-        Box::pin(everything(setup, cache, read, wanted, within)).await?
-    };
-    Ok(Observed::Ensure(Box::new(current)))
-}
-
-/// The connection to the database of a deleted project. Without its Secrets there is none: they may be deleted first,
-/// with their namespace, which nothing may block. A database that does not answer blocks only for a limited time.
-async fn cleanup_connection(
-    reader: &Reader,
-    cleanup: &CleanupTarget,
-) -> Result<Option<Box<pg::ConnectionConfig>>, Problem> {
-    let held = cleanup
-        .since
-        .map(|since| Timestamp::now().duration_since(since))
-        .is_some_and(|held| held > HOLD);
-    if held {
-        tracing::warn!("the cleanup of the database timed out; its objects are left in place");
-        return Ok(None);
-    }
-    let wanted = &cleanup.wanted;
-    let fetched = secrets::fetch(reader, wanted.administrator_secrets(), BTreeSet::new()).await?;
-    match secrets::administrator(&fetched, wanted) {
-        Ok((_, target)) => Ok(Some(Box::new(target))),
-        Err(problem) => {
-            tracing::warn!(problem = ?problem, "the Secret of the database is gone or incomplete; its objects are left in place");
-            Ok(None)
-        }
+        Box::pin(everything(setup, cache, read, wanted, within)).await
     }
 }
 
@@ -230,9 +183,9 @@ async fn first_look(
     wanted: &Wanted,
     names: Names,
     delay: Duration,
-) -> Result<Current, Problem> {
+) -> Result<Observed, Problem> {
     let (read, route) = named(reader, wanted).await?;
-    Ok(Current {
+    Ok(Observed {
         parent: reader.parent().clone(),
         basis: Basis::FirstLook {
             read: Box::new(read),
@@ -251,8 +204,8 @@ async fn known(
     wanted: &Wanted,
     children: Children,
     resolved: Resolved,
-) -> Result<Current, Problem> {
-    Ok(Current {
+) -> Result<Observed, Problem> {
+    Ok(Observed {
         parent: reader.parent().clone(),
         view: view(cache, reader, wanted, children, resolved.left).await?,
         basis: Basis::Known(Box::new(resolved)),
@@ -305,13 +258,13 @@ async fn everything(
     reader: &Reader,
     wanted: &Wanted,
     within: Duration,
-) -> Result<Current, Problem> {
+) -> Result<Observed, Problem> {
     let (read, route) = named(reader, wanted).await?;
     let stored = key_secret::stored_passwords(wanted, &read, &setup.fingerprints);
     let last = cache.last_check(&reader.parent().key, within);
     let check = check(setup, last, (&read, &stored)).await;
     let children = Children::known(reader);
-    Ok(Current {
+    Ok(Observed {
         parent: reader.parent().clone(),
         view: view(cache, reader, wanted, children, cache.check_every()).await?,
         basis: Basis::Checked {

@@ -2,29 +2,27 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use kube::core::ObjectMeta;
-use rand::RngCore;
 use serde_json::Value;
-use stanchion_kernel::Problem;
-use stanchion_kernel::apply::{self, Intent, Takeover};
+use stanchion_kernel::apply::{self, Intent, ObjectChange, Takeover};
+use stanchion_kernel::context::Parent;
+use stanchion_kernel::{Inputs, Problem};
 use stanchion_postgres as pg;
 
 use super::cache::{Checked, Resolved};
-use super::children::{HTTPRoute, ObjectChange};
-use super::dependency_check::{Check, Initialised, inputs};
+use super::children::HTTPRoute;
+use super::dependency_check::{Check, Initialised, check_inputs};
 use super::key_secret;
-use super::observe::{Basis, Current, Observed};
+use super::observe::{Basis, Observed};
 use super::render_inputs::RenderInputs;
 use super::secrets::Read;
-use super::target::{Target, Wanted};
+use super::target::Wanted;
 use crate::components::{self, Project};
 use crate::database::{self, Names};
 use crate::network;
 
 /// The plan of a reconcile.
 pub enum Plan {
-    /// Nothing.
+    /// Nothing: nothing has changed.
     Nothing,
     /// Wait: a dependency does not answer, or something that only a person can change is in the way.
     Wait(Problem),
@@ -32,15 +30,13 @@ pub enum Plan {
     CheckDependencies,
     /// Apply these changes.
     Ensure(Box<EnsurePlan>),
-    /// Remove what was created in the database.
-    Cleanup(Box<pg::ConnectionConfig>),
 }
 
 /// The changes of an active project.
 pub struct EnsurePlan {
     /// The Secret with the keys, if it differs. It is written first: a password that is in no Secret is lost with the
     /// process.
-    pub keys: Option<Intent>,
+    pub keys: Option<ObjectChange>,
     /// The inputs of the children, with the complete keys.
     pub render_inputs: Arc<RenderInputs>,
     /// The results of a new dependency check, with the digest of the complete passwords.
@@ -68,30 +64,20 @@ pub struct Initialisation {
 /// The changes of the children.
 pub struct ChildChanges {
     /// The changes, in order.
-    pub steps: Vec<ObjectChange>,
-    /// Every desired object, except for the route.
-    pub objects: Vec<Value>,
-    /// The route, if it differs.
-    pub route: Option<Intent>,
-    /// The route to delete.
-    pub stale_route: Option<ObjectMeta>,
+    pub children: Vec<ObjectChange>,
+    /// Every desired child, except for the route.
+    pub intents: Vec<Intent>,
+    /// The change of the route, if it differs.
+    pub route: Option<ObjectChange>,
 }
 
 /// Decides what to do. Refusals are part of the plan, so that `apply` remembers what was read.
-pub fn plan(target: &Target, observed: &Observed, random: &mut impl RngCore, now: Timestamp) -> Plan {
-    if let Observed::Cleanup(Some(database)) = observed {
-        return Plan::Cleanup(database.clone());
-    }
-    let (Target::Ensure(wanted), Observed::Ensure(current)) = (target, observed) else {
-        return Plan::Nothing;
-    };
-    let plan = match &current.basis {
+pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Plan {
+    let plan = match &observed.basis {
         Basis::Unchanged => Ok(Plan::Nothing),
-        Basis::FirstLook { read, names, .. } => first(wanted, current, read, names, random, now),
-        Basis::Known(resolved) => known(wanted, current, resolved),
-        Basis::Checked { read, check, request } => {
-            checked(wanted, current, (read, check, request), random, now)
-        }
+        Basis::FirstLook { read, names, .. } => first(wanted, observed, read, names, inputs),
+        Basis::Known(resolved) => known(wanted, observed, resolved),
+        Basis::Checked { read, check, request } => checked(wanted, observed, (read, check, request), inputs),
     };
     plan.unwrap_or_else(Plan::Wait)
 }
@@ -101,19 +87,18 @@ pub fn plan(target: &Target, observed: &Observed, random: &mut impl RngCore, now
 /// before it is known to work.
 fn first(
     wanted: &Wanted,
-    current: &Current,
+    observed: &Observed,
     read: &Read,
     names: &Names,
-    random: &mut impl RngCore,
-    now: Timestamp,
+    inputs: &mut Inputs<'_>,
 ) -> Result<Plan, Problem> {
-    let keys = key_secret::complete(wanted, read, false, random, now)?;
-    if keys.is_rotating() || key_secret::change(wanted, read, &keys, &current.parent)?.is_some() {
+    let keys = key_secret::complete(wanted, read, false, inputs)?;
+    if keys.is_rotating() || key_secret::change(wanted, read, &keys, &observed.parent)?.is_some() {
         return Ok(Plan::CheckDependencies);
     }
     let render_inputs = Arc::new(RenderInputs::new(wanted, read, &keys));
-    let changes = changes(wanted, current, &render_inputs, names)?;
-    if !changes.steps.iter().all(ObjectChange::is_repair) {
+    let changes = changes(wanted, observed, &render_inputs, names)?;
+    if !changes.children.iter().all(ObjectChange::is_repair) {
         return Ok(Plan::CheckDependencies);
     }
     Ok(Plan::Ensure(Box::new(EnsurePlan {
@@ -125,9 +110,9 @@ fn first(
 }
 
 /// Unchanged Secrets, database and bucket.
-fn known(wanted: &Wanted, current: &Current, resolved: &Resolved) -> Result<Plan, Problem> {
+fn known(wanted: &Wanted, observed: &Observed, resolved: &Resolved) -> Result<Plan, Problem> {
     let database = resolved.database.clone();
-    let changes = changes(wanted, current, &resolved.render_inputs, &database.names)?;
+    let changes = changes(wanted, observed, &resolved.render_inputs, &database.names)?;
     Ok(Plan::Ensure(Box::new(EnsurePlan {
         keys: None,
         render_inputs: Arc::clone(&resolved.render_inputs),
@@ -139,33 +124,32 @@ fn known(wanted: &Wanted, current: &Current, resolved: &Resolved) -> Result<Plan
 /// Everything was read.
 fn checked(
     wanted: &Wanted,
-    current: &Current,
+    observed: &Observed,
     (read, check, request): (&Read, &Check, &database::Request),
-    random: &mut impl RngCore,
-    now: Timestamp,
+    inputs: &mut Inputs<'_>,
 ) -> Result<Plan, Problem> {
     let found = &check.checked;
     let lost = found.postgres.problem("PostgreSQL");
     if let Some(problem) = lost.or_else(|| found.s3.problem("S3")) {
         return Err(problem);
     }
-    let mut keys = key_secret::complete(wanted, read, false, random, now)?;
+    let mut keys = key_secret::complete(wanted, read, false, inputs)?;
     let mut render_inputs = RenderInputs::new(wanted, read, &keys);
     if let Some(database) = &found.database
         && keys.is_rotating()
-        && is_rolled_out(wanted, current, &render_inputs, &database.names)
+        && is_rolled_out(wanted, observed, &render_inputs, &database.names)
     {
-        keys = key_secret::complete(wanted, read, true, random, now)?;
+        keys = key_secret::complete(wanted, read, true, inputs)?;
         render_inputs = RenderInputs::new(wanted, read, &keys);
     }
     let request = key_secret::with_passwords(request, &keys);
     let checked = check.is_new.then(|| Checked {
-        inputs: inputs(read, &request),
+        inputs: check_inputs(read, &request),
         ..found.clone()
     });
     let database = match &found.database {
         Some(database) => {
-            let changes = changes(wanted, current, &render_inputs, &database.names)?;
+            let changes = changes(wanted, observed, &render_inputs, &database.names)?;
             DatabasePlan::Prepared(database.clone(), changes)
         }
         None => DatabasePlan::Prepare(Box::new(Initialisation {
@@ -174,7 +158,7 @@ fn checked(
         })),
     };
     Ok(Plan::Ensure(Box::new(EnsurePlan {
-        keys: key_secret::change(wanted, read, &keys, &current.parent)?,
+        keys: key_secret::change(wanted, read, &keys, &observed.parent)?,
         render_inputs: Arc::new(render_inputs),
         checked,
         database,
@@ -182,34 +166,31 @@ fn checked(
 }
 
 /// Whether every pod has these keys: the children are rendered from them, and have rolled out.
-fn is_rolled_out(wanted: &Wanted, current: &Current, render_inputs: &RenderInputs, names: &Names) -> bool {
-    let children = &current.view.children;
-    let objects = objects(&render_inputs.project(wanted, names));
-    children.have_rolled_out() && children.are(&objects, &current.parent)
+fn is_rolled_out(wanted: &Wanted, observed: &Observed, render_inputs: &RenderInputs, names: &Names) -> bool {
+    let children = &observed.view.children;
+    let intents = intents(&render_inputs.project(wanted, names), &observed.parent);
+    children.have_rolled_out() && intents.is_ok_and(|intents| children.are(&intents))
 }
 
 /// The changes of the children, once the names of the logins are known.
 pub fn changes(
     wanted: &Wanted,
-    current: &Current,
+    observed: &Observed,
     render_inputs: &RenderInputs,
     names: &Names,
 ) -> Result<ChildChanges, Problem> {
     let project = render_inputs.project(wanted, names);
-    let objects = objects(&project);
-    let mut steps = objects
-        .iter()
-        .map(|object| current.view.children.step(object, &current.parent))
-        .collect::<Result<Vec<_>, Problem>>()?;
-    steps.extend(current.view.children.left_over(&objects));
-    steps.retain(|change| !change.is_nothing());
-    let wish = network::http_route(&project);
+    let intents = intents(&project, &observed.parent)?;
     Ok(ChildChanges {
-        steps,
-        objects,
-        stale_route: stale_route(wish.as_ref(), current),
-        route: wish.map(|wish| route(&wish, current)).transpose()?.flatten(),
+        children: observed.view.children.changes(&intents)?,
+        intents,
+        route: route(network::http_route(&project), observed)?,
     })
+}
+
+fn intents(project: &Project<'_>, parent: &Parent) -> Result<Vec<Intent>, Problem> {
+    let objects = objects(project);
+    objects.iter().map(|object| Intent::new(object, parent)).collect()
 }
 
 /// Every object of the project, except for its Secret and its route, in the order of the components.
@@ -227,12 +208,14 @@ pub fn objects(project: &Project<'_>) -> Vec<Value> {
     all
 }
 
-fn route(wish: &Value, current: &Current) -> Result<Option<Intent>, Problem> {
-    let intent = Intent::new(wish, &current.parent)?;
-    apply::decide::<HTTPRoute>(intent, current.route.as_ref(), &current.parent, Takeover::Refuse)
-}
-
-fn stale_route(wish: Option<&Value>, current: &Current) -> Option<ObjectMeta> {
-    let route = current.route.as_ref().filter(|_| wish.is_none())?;
-    apply::is_owned(&route.metadata, &current.parent).then(|| route.metadata.clone())
+/// The change of the route. One that is not desired any more is deleted, if it is the project's.
+fn route(wish: Option<Value>, observed: &Observed) -> Result<Option<ObjectChange>, Problem> {
+    let (live, parent) = (observed.route.as_ref(), &observed.parent);
+    let Some(wish) = wish else {
+        let owned = live.filter(|route| apply::is_owned(&route.metadata, parent));
+        return Ok(owned.map(|route| ObjectChange::delete::<HTTPRoute>(&route.metadata, &())));
+    };
+    let intent = Intent::new(&wish, parent)?;
+    let intent = apply::decide::<HTTPRoute>(intent, live, parent, Takeover::Refuse)?;
+    Ok(intent.map(ObjectChange::Apply))
 }

@@ -11,25 +11,6 @@ use stanchion_api::supabase::{Phase, SecretReference};
 use crate::components::{self, Needs, environment};
 use crate::database::{Login, Names};
 
-/// The validated request.
-pub enum Target {
-    /// An active project.
-    Ensure(Box<Wanted>),
-    /// A suspended project: nothing is changed.
-    Suspended,
-    /// A deleted project; its children are garbage-collected, and its objects in the database are removed if the spec
-    /// requests that.
-    Cleanup(Option<Box<CleanupTarget>>),
-}
-
-/// A deleted project that removes what it created.
-pub struct CleanupTarget {
-    /// Its validated spec.
-    pub wanted: Wanted,
-    /// When it was deleted.
-    pub since: Option<Timestamp>,
-}
-
 /// An active project.
 pub struct Wanted {
     /// Name.

@@ -4,13 +4,13 @@ use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use stanchion_api::instance::TlsMode;
 use stanchion_api::loose::Loose;
-use stanchion_api::supabase::{Analytics, DeletionPolicy, Functions, SecretReference, annotation};
+use stanchion_api::supabase::{Analytics, Functions, SecretReference, annotation};
 use stanchion_api::{SupabaseProject, SupabaseProjectSpec, duration};
 use stanchion_kernel::Problem;
 use stanchion_kernel::problem::Cause;
 
 use super::reasons::{NetworkReason, ReadyReason};
-use super::target::{Before, CleanupTarget, References, Target, Wanted, name};
+use super::target::{Before, References, Wanted, name};
 use crate::components;
 use crate::database::Names;
 
@@ -20,25 +20,14 @@ const SERVICE_NAME: usize = 63;
 const NAME_LIMIT: usize = SERVICE_NAME - 1 - components::LONGEST_NAME;
 
 /// The target of an object that is not being deleted.
-pub fn validate(project: &SupabaseProject) -> Result<Target, Problem> {
+pub fn validate(project: &SupabaseProject) -> Result<Wanted, Problem> {
     let wanted = wanted(project)?;
     kubernetes_types(&project.spec)?;
-    Ok(if project.spec.suspend {
-        Target::Suspended
-    } else {
-        Target::Ensure(Box::new(wanted))
-    })
+    Ok(wanted)
 }
 
-/// The target of an object that is being deleted. An invalid one has created nothing.
-pub fn cleanup_target(project: &SupabaseProject) -> Target {
-    let asked = project.spec.deletion_policy == DeletionPolicy::Delete;
-    let wanted = asked.then(|| wanted(project).ok()).flatten();
-    let since = project.metadata.deletion_timestamp.as_ref().map(|since| since.0);
-    Target::Cleanup(wanted.map(|wanted| Box::new(CleanupTarget { wanted, since })))
-}
-
-fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
+/// The same without checks that concern only pods, for an object that is being deleted.
+pub fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
     let spec = &project.spec;
     if project.name_any().len() > NAME_LIMIT || project.name_any().contains('.') {
         return Err(invalid(format!(
@@ -112,15 +101,12 @@ fn references(project: &SupabaseProject) -> Result<References, Problem> {
 
 /// Pods read only Secrets of their own namespace; a reference to another would never work.
 fn here(project: &SupabaseProject, reference: &SecretReference, field: &str) -> Result<(), Problem> {
-    match reference
-        .namespace
-        .as_deref()
-        .filter(|namespace| !namespace.is_empty())
-    {
-        Some(namespace) if Some(namespace) != project.metadata.namespace.as_deref() => Err(invalid(format!(
+    let named = reference.namespace.as_deref().filter(|named| !named.is_empty());
+    match named.filter(|named| Some(*named) != project.metadata.namespace.as_deref()) {
+        Some(namespace) => Err(invalid(format!(
             "{field}.namespace must be the project's own: pods cannot read the Secrets of namespace {namespace:?}"
         ))),
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_postgres::Security;
 
 use super::super::dependency_check::CheckResult;
-use super::super::observe::Current;
+use super::super::observe::Observed;
 use super::ProjectOutcome;
 
 /// Whether the server that answered proved its identity: if not, another one could take its place.
@@ -26,12 +26,12 @@ const fn identity(security: Security) -> &'static str {
 pub(super) fn report(
     status: &mut SupabaseProjectStatus,
     conditions: &mut Conditions,
-    current: &Current,
+    observed: &Observed,
     outcome: &ProjectOutcome<'_>,
     now: Timestamp,
 ) {
     // Without a check, the previous conditions stay.
-    let Some((postgres, s3)) = current.checks() else {
+    let Some((postgres, s3)) = observed.checks() else {
         return;
     };
     let notes = outcome

@@ -61,8 +61,8 @@ pub(super) fn report(
         words(outcome.applied.stage)
     };
     // A transient error of the API server does not change the state of a running project: its pods were not read.
-    let contact_lost = matches!(outcome.observed, Some(Observed::Ensure(current))
-        if current.checks().is_some_and(|(postgres, s3)| postgres.is_lost() || s3.is_lost()));
+    let checks = outcome.observed.and_then(Observed::checks);
+    let contact_lost = checks.is_some_and(|(postgres, s3)| postgres.is_lost() || s3.is_lost());
     let same_spec = status.observed_generation == project.metadata.generation;
     if problem.class == Class::Transient && !contact_lost && same_spec && status.phase == Some(Phase::Running)
     {

@@ -17,11 +17,11 @@ use stanchion_kernel::{Outcome, Report};
 
 use super::ProjectController;
 use super::apply::{Applied, Stage};
-use super::observe::{ChildrenView, Observed};
+use super::observe::ChildrenView;
 use super::plan::{DatabasePlan, Plan};
 use super::reasons::{NetworkReason, ReadyReason};
 use super::render_inputs::RenderInputs;
-use super::target::{Target, Wanted};
+use super::target::Wanted;
 use crate::components::ALL;
 
 pub(super) type ProjectOutcome<'a> = Outcome<'a, ProjectController>;
@@ -71,38 +71,36 @@ pub fn report(
     outcome: &ProjectOutcome<'_>,
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
-    let before = project.status.clone().unwrap_or_default();
-    let mut report = match (outcome.target, outcome.observed) {
-        (Some(Target::Cleanup(_)), _) => return leaving(before, outcome),
-        (Some(Target::Suspended), _) => suspended(before),
-        (Some(Target::Ensure(wanted)), Some(Observed::Ensure(current))) => {
-            let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
-            let mut status = before;
-            dependencies::report(&mut status, &mut conditions, current, outcome, now);
-            let view = (&**wanted, &current.view);
-            let mut report = match (outcome.problem, outcome.applied.stage) {
-                (Some(problem), _) => failure::report(project, status, &mut conditions, outcome, problem),
-                // The next reconcile checks the dependencies, and decides.
-                (None, Stage::Dependencies) => Report::new(status),
-                (None, _) => match &outcome.applied.render_inputs {
-                    Some(inputs) => {
-                        present_report(project, status, &mut conditions, view, inputs, outcome, now)
-                    }
-                    None => rolled_out(project, status, &mut conditions, view, outcome, now),
-                },
-            };
-            report.status.conditions = conditions.finish();
-            report
-        }
-        _ => {
-            let mut conditions = Conditions::new(&before.conditions, project.metadata.generation, now);
-            let mut report = match outcome.problem {
-                Some(problem) => failure::report(project, before, &mut conditions, outcome, problem),
-                None => Report::new(before),
-            };
-            report.status.conditions = conditions.finish();
-            report
-        }
+    let mut status = project.status.clone().unwrap_or_default();
+    let mut conditions = Conditions::new(&status.conditions, project.metadata.generation, now);
+    if let Some(observed) = outcome.observed {
+        dependencies::report(&mut status, &mut conditions, observed, outcome, now);
+    }
+    let mut report = match (outcome.problem, outcome.target.zip(outcome.observed)) {
+        (Some(problem), _) => failure::report(project, status, &mut conditions, outcome, problem),
+        (None, Some((wanted, observed))) => complete(
+            project,
+            status,
+            &mut conditions,
+            (wanted, &observed.view),
+            outcome,
+            now,
+        ),
+        (None, None) => Report::new(status),
+    };
+    report.status.conditions = conditions.finish();
+    finish_transitions(project, &mut report, now);
+    report
+}
+
+/// The status of a suspended project.
+pub fn suspended(project: &SupabaseProject, now: Timestamp) -> Report<SupabaseProjectStatus> {
+    let mut status = project.status.clone().unwrap_or_default();
+    status.phase = Some(Phase::Suspended);
+    status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
+    let mut report = Report {
+        idle_reason: "Suspended",
+        ..Report::new(status)
     };
     finish_transitions(project, &mut report, now);
     report
@@ -138,28 +136,20 @@ pub fn pre_apply_status(project: &SupabaseProject, plan: &Plan) -> Option<Supaba
     })
 }
 
-/// What blocks the deletion of a project, or was left behind.
-fn leaving(mut status: SupabaseProjectStatus, outcome: &ProjectOutcome<'_>) -> Report<SupabaseProjectStatus> {
-    let Some(problem) = outcome.problem else {
-        return Report::new(status);
-    };
-    let message = format!("Terminating resources: {problem}");
-    let is_news = status.message.as_deref() != Some(&message);
-    status.phase = Some(Phase::Terminating);
-    status.message = Some(message.clone());
-    let mut report = Report::new(status);
-    if is_news {
-        report.events = vec![EventRecord::warning("CleanupIncomplete", "Delete", message)];
-    }
-    report
-}
-
-fn suspended(mut status: SupabaseProjectStatus) -> Report<SupabaseProjectStatus> {
-    status.phase = Some(Phase::Suspended);
-    status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
-    Report {
-        idle_reason: "Suspended",
-        ..Report::new(status)
+/// A reconcile without a problem.
+fn complete(
+    project: &SupabaseProject,
+    status: SupabaseProjectStatus,
+    conditions: &mut Conditions,
+    view: (&Wanted, &ChildrenView),
+    outcome: &ProjectOutcome<'_>,
+    now: Timestamp,
+) -> Report<SupabaseProjectStatus> {
+    match (outcome.applied.stage, &outcome.applied.render_inputs) {
+        // The next reconcile checks the dependencies, and decides.
+        (Stage::Dependencies, _) => Report::new(status),
+        (_, Some(inputs)) => present_report(project, status, conditions, view, inputs, outcome, now),
+        (_, None) => rolled_out(project, status, conditions, view, outcome, now),
     }
 }
 

@@ -8,7 +8,7 @@ use stanchion_kernel::{Class, Problem};
 
 use super::super::apply::{Applied, Stage};
 use super::super::children::Children;
-use super::super::observe::{Basis, Current};
+use super::super::observe::{Basis, Observed};
 use super::super::pods::PodProblem;
 use super::super::validate::validate;
 use super::*;
@@ -63,7 +63,7 @@ impl Pass {
     }
 
     fn report(&self, now: Timestamp) -> Report<SupabaseProjectStatus> {
-        let target = validate(&self.project).unwrap();
+        let target = Box::new(validate(&self.project).unwrap());
         let rollouts = wanted(&self.project.spec).map(|(component, options)| {
             let desired = i64::from(options.replicas);
             let there = if self.behind.contains(&component.name) {
@@ -90,17 +90,18 @@ impl Pass {
             retry_delay: Duration::from_mins(1),
             stalled: None,
         };
-        let observed = Observed::Ensure(Box::new(Current {
+        let observed = Observed {
             parent: Parent::of(&self.project),
             basis: Basis::Unchanged,
             view,
             route: None,
-        }));
+        };
         let outcome = Outcome {
             target: Some(&target),
             observed: Some(&observed),
             applied: &self.applied,
             problem: self.problem.as_ref(),
+            blocked: false,
         };
         report(&self.project, &outcome, now)
     }
@@ -301,7 +302,7 @@ fn a_transient_failure_does_not_degrade_a_running_project() {
 fn a_suspended_project_keeps_what_was_known() {
     let mut pass = Pass::over_running();
     pass.project.spec.suspend = true;
-    let report = pass.report(second(60));
+    let report = suspended(&pass.project, second(60));
     assert_eq!(report.status.phase, Some(Phase::Suspended));
     assert_eq!(said(&report, "KongReady"), "True DeploymentReady");
     assert_eq!(report.idle_reason, "Suspended");

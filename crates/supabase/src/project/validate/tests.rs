@@ -93,35 +93,6 @@ fn what_cannot_work_is_refused_in_known_words() {
     }
 }
 
-/// Nothing is removed unless the spec requests it, and an invalid project has created nothing.
-#[test]
-fn a_project_leaves_as_it_asks_to() {
-    let leaves = |spec: Value| {
-        let mut object = json!({
-            "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject",
-            "metadata": {"name": "it", "namespace": "ns", "deletionTimestamp": "2026-01-01T00:00:00Z"},
-            "spec": {
-                "projectId": "it", "suspend": true,
-                "database": {"secretRef": {"name": "db"}}, "storage": {"secretRef": {"name": "s3"}},
-            },
-        });
-        for (field, value) in spec.as_object().unwrap() {
-            object["spec"][field] = value.clone();
-        }
-        let Target::Cleanup(cleanup) = cleanup_target(&serde_json::from_value(object).unwrap()) else {
-            panic!("it stays")
-        };
-        cleanup.map(|cleanup| (cleanup.wanted.project_id(), cleanup.since.is_some()))
-    };
-    assert_eq!(leaves(json!({})), None);
-    assert_eq!(
-        leaves(json!({"deletionPolicy": "Delete"})),
-        Some(("ns/it".to_owned(), true))
-    );
-    let invalid = json!({"deletionPolicy": "Delete", "kong": {"image": "kong"}});
-    assert_eq!(leaves(invalid), None);
-}
-
 #[test]
 fn a_valid_spec_is_accepted() {
     assert_eq!(refused(|_| {}), None);
