@@ -8,7 +8,7 @@
 //! | [`components`] | the components, each from one row of a table |
 //! | [`network`] | access to a project, and scaling |
 //! | [`webhook`] | validation when somebody applies a project |
-//! | [`project`] | the controller: validate, observe, plan, apply, report |
+//! | [`project`] | the controller: validate, observe, plan, apply, cleanup, report |
 
 pub mod components;
 pub mod database;

@@ -69,7 +69,8 @@ impl ProjectController {
 
 impl Reconciler for ProjectController {
     type Object = SupabaseProject;
-    type Target = target::Wanted;
+    /// Boxed: a spec is large, and the kernel holds the target in the future of a pass.
+    type Target = Box<target::Wanted>;
     type Observed = observe::Observed;
     type Plan = plan::Plan;
     type Applied = apply::Applied;
@@ -120,7 +121,7 @@ impl Reconciler for ProjectController {
     }
 
     fn validate(project: &SupabaseProject) -> Result<Self::Target, Problem> {
-        validate::validate(project)
+        validate::validate(project).map(Box::new)
     }
 
     /// Only a project that removes something has a finalizer. The finalizer is also handled for projects of a

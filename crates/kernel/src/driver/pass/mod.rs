@@ -38,12 +38,13 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued:
     let span = reconcile_span(R::NAME, Some(&key.namespace), &key.name, generation);
     async move {
         let running = queued.started();
-        let pass = async {
+        // On the heap: every future around it would be as large as the pass itself.
+        let pass = Box::pin(async {
             match newest {
                 Newest::Object(object, flaws) => Pass::new(&shared, object, flaws).run().await,
                 Newest::Unreadable(object) => shared.unreadable(&object).await,
             }
-        };
+        });
         let fence = shared.fence.clone();
         let fenced = stanchion_postgres::Fence::new(move || fence.check().is_ok()).around(pass);
         // The steps have their own guard, which reports on the object. This one is for the code around them.

@@ -63,7 +63,7 @@ impl Pass {
     }
 
     fn report(&self, now: Timestamp) -> Report<SupabaseProjectStatus> {
-        let target = validate(&self.project).unwrap();
+        let target = Box::new(validate(&self.project).unwrap());
         let rollouts = wanted(&self.project.spec).map(|(component, options)| {
             let desired = i64::from(options.replicas);
             let there = if self.behind.contains(&component.name) {
