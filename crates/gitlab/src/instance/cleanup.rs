@@ -59,7 +59,7 @@ pub struct GitlabCleanup;
 impl Cleanup for GitlabCleanup {
     type Controller = GitlabController;
     type Target = CleanupTarget;
-    type Observed = CleanupState;
+    type Observed = Box<CleanupState>;
     type Plan = CleanupPlan;
     type Applied = Written;
 
@@ -77,13 +77,13 @@ impl Cleanup for GitlabCleanup {
         _: &GitlabController,
         read: &Reader,
         cleanup: &CleanupTarget,
-    ) -> Result<CleanupState, Problem> {
-        observe(read, cleanup).await
+    ) -> Result<Self::Observed, Problem> {
+        Box::pin(observe(read, cleanup)).await.map(Box::new)
     }
 
     fn plan(
         cleanup: &CleanupTarget,
-        state: &CleanupState,
+        state: &Self::Observed,
         _: &mut Inputs<'_>,
     ) -> Result<CleanupPlan, Problem> {
         plan(cleanup, state)
@@ -93,7 +93,7 @@ impl Cleanup for GitlabCleanup {
         controller: &GitlabController,
         write: &Writer,
         _: &CleanupTarget,
-        _: &CleanupState,
+        _: &Self::Observed,
         plan: CleanupPlan,
         written: &mut Written,
     ) -> Result<Done, Problem> {

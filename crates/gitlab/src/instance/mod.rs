@@ -58,8 +58,9 @@ static EXTERNAL_KINDS: [&ExternalKind; 7] = [
 
 impl Reconciler for GitlabController {
     type Object = GitlabInstance;
-    type Target = target::Wanted;
-    type Observed = observe::Observed;
+    // Large values are boxed, and so are the futures that make them: a pass holds and moves them.
+    type Target = Box<target::Wanted>;
+    type Observed = Box<observe::Observed>;
     type Plan = plan::Plan;
     type Applied = apply::Applied;
     type Cleanup = cleanup::GitlabCleanup;
@@ -116,17 +117,18 @@ impl Reconciler for GitlabController {
         instance.spec.suspend
     }
 
-    fn validate(instance: &GitlabInstance) -> Result<target::Wanted, Problem> {
-        validate::validate(instance)
+    fn validate(instance: &GitlabInstance) -> Result<Self::Target, Problem> {
+        validate::validate(instance).map(Box::new)
     }
 
-    async fn observe(&self, read: &Reader, wanted: &target::Wanted) -> Result<observe::Observed, Problem> {
-        observe::observe(&self.setup, &self.cache, read, wanted).await
+    async fn observe(&self, read: &Reader, wanted: &Self::Target) -> Result<Self::Observed, Problem> {
+        let observed = Box::pin(observe::observe(&self.setup, &self.cache, read, wanted)).await?;
+        Ok(Box::new(observed))
     }
 
     fn plan(
-        wanted: &target::Wanted,
-        observed: &observe::Observed,
+        wanted: &Self::Target,
+        observed: &Self::Observed,
         inputs: &mut Inputs<'_>,
     ) -> Result<plan::Plan, Problem> {
         plan::plan(wanted, observed, inputs)
@@ -135,8 +137,8 @@ impl Reconciler for GitlabController {
     async fn apply(
         &self,
         write: &Writer,
-        wanted: &target::Wanted,
-        observed: &observe::Observed,
+        wanted: &Self::Target,
+        observed: &Self::Observed,
         plan: plan::Plan,
         applied: &mut apply::Applied,
     ) -> Result<Done, Problem> {

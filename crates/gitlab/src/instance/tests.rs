@@ -113,12 +113,12 @@ impl Case {
     }
 
     /// The plan, and its input.
-    fn plan(self) -> (Plan, Wanted, Observed, GitlabInstance) {
-        let wanted = validate(&self.instance).unwrap();
-        let observed = Observed {
+    fn plan(self) -> (Plan, Box<Wanted>, Box<Observed>, GitlabInstance) {
+        let wanted = Box::new(validate(&self.instance).unwrap());
+        let observed = Box::new(Observed {
             prerequisites: Prerequisites::of(&wanted, &self.current),
             current: self.current,
-        };
+        });
         let mut inputs = Inputs {
             now: Timestamp::UNIX_EPOCH,
             random: &mut StdRng::seed_from_u64(1),
