@@ -157,9 +157,13 @@ pub fn condition<K: Object>(object: &K, kind: &str) -> Option<(String, String)> 
 
 /// A condition's message; empty if there is no such condition.
 pub fn message<K: Object>(object: &K, kind: &str) -> String {
-    let conditions = object.status().map(|status| status.conditions());
-    let mut conditions = conditions.into_iter().flatten();
-    let found = conditions.find(|condition| condition.type_ == kind);
+    let Some(status) = object.status() else {
+        return String::new();
+    };
+    let found = status
+        .conditions()
+        .iter()
+        .find(|condition| condition.type_ == kind);
     found.map(|found| found.message.clone()).unwrap_or_default()
 }
 
