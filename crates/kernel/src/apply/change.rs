@@ -103,33 +103,40 @@ pub struct Written(Vec<Write>);
 struct Write {
     kind: String,
     name: String,
-    /// The object, as the API server returned it; `None` if it was deleted.
-    object: Option<DynamicObject>,
+    result: WriteResult,
+}
+
+enum WriteResult {
+    /// The object, as the API server returned it.
+    Applied(Box<DynamicObject>),
+    /// The same; the child cache has its summary, and the object is not kept: a pass can write many.
+    Cached,
+    Deleted,
 }
 
 impl Written {
-    pub(crate) fn applied(&mut self, intent: &Intent, object: DynamicObject) {
-        self.0.push(Write {
-            kind: intent.kind().to_owned(),
-            name: intent.name().to_owned(),
-            object: Some(object),
-        });
+    pub(crate) fn applied(&mut self, kind: &ApiResource, name: &str, object: DynamicObject) {
+        self.push(kind, name, WriteResult::Applied(Box::new(object)));
     }
 
-    pub(crate) fn merged(&mut self, object: &Observed, merged: DynamicObject) {
-        self.0.push(Write {
-            kind: object.resource.kind.clone(),
-            name: object.name.clone(),
-            object: Some(merged),
-        });
+    pub(crate) fn cached(&mut self, kind: &ApiResource, name: &str) {
+        self.push(kind, name, WriteResult::Cached);
     }
 
     pub(crate) fn deleted(&mut self, object: &Observed) {
+        self.push(&object.resource, &object.name, WriteResult::Deleted);
+    }
+
+    fn push(&mut self, kind: &ApiResource, name: &str, result: WriteResult) {
         self.0.push(Write {
-            kind: object.resource.kind.clone(),
-            name: object.name.clone(),
-            object: None,
+            kind: kind.kind.clone(),
+            name: name.to_owned(),
+            result,
         });
+    }
+
+    fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Write> {
+        self.0.iter().filter(move |write| write.kind == kind)
     }
 
     /// Whether nothing was written.
@@ -139,14 +146,18 @@ impl Written {
 
     /// The names of the objects of a kind that were applied or merged.
     pub fn names(&self, kind: &str) -> impl Iterator<Item = &str> {
-        self.objects(kind)
-            .filter_map(|object| object.metadata.name.as_deref())
+        self.of_kind(kind)
+            .filter(|write| !matches!(write.result, WriteResult::Deleted))
+            .map(|write| write.name.as_str())
     }
 
-    /// The objects of a kind that were applied or merged, as the API server returned them.
+    /// The objects of a kind that were applied or merged, as the API server returned them. Objects of cached kinds are not
+    /// kept.
     pub fn objects(&self, kind: &str) -> impl Iterator<Item = &DynamicObject> {
-        let of_kind = self.0.iter().filter(move |write| write.kind == kind);
-        of_kind.filter_map(|write| write.object.as_ref())
+        self.of_kind(kind).filter_map(|write| match &write.result {
+            WriteResult::Applied(object) => Some(object.as_ref()),
+            WriteResult::Cached | WriteResult::Deleted => None,
+        })
     }
 
     /// The last state of an object that was applied or merged.
@@ -165,9 +176,8 @@ impl Written {
 
     /// The names of the objects of a kind that were deleted.
     pub fn deletions(&self, kind: &str) -> impl Iterator<Item = &str> {
-        let of_kind = self.0.iter().filter(move |write| write.kind == kind);
-        of_kind
-            .filter(|write| write.object.is_none())
+        self.of_kind(kind)
+            .filter(|write| matches!(write.result, WriteResult::Deleted))
             .map(|write| write.name.as_str())
     }
 }
@@ -176,10 +186,9 @@ impl Written {
 impl fmt::Debug for Written {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |write: &Write| {
-            let verb = if write.object.is_some() {
-                "applied"
-            } else {
-                "deleted"
+            let verb = match write.result {
+                WriteResult::Applied(_) | WriteResult::Cached => "applied",
+                WriteResult::Deleted => "deleted",
             };
             format!("{verb} {} {}", write.kind, write.name)
         };
@@ -211,17 +220,20 @@ mod tests {
         };
         let mut written = Written::default();
         assert!(written.is_empty());
-        written.merged(&observed("a"), secret("b25l"));
-        written.merged(&observed("a"), secret("dHdv"));
+        let secrets = ApiResource::erase::<Secret>(&());
+        written.applied(&secrets, "a", secret("b25l"));
+        written.applied(&secrets, "a", secret("dHdv"));
+        written.cached(&ApiResource::erase::<ConfigMap>(&()), "c");
         written.deleted(&observed("b"));
         assert_eq!(written.names("Secret").collect::<Vec<_>>(), ["a", "a"]);
+        assert_eq!(written.names("ConfigMap").collect::<Vec<_>>(), ["c"]);
         assert_eq!(written.deletions("Secret").collect::<Vec<_>>(), ["b"]);
         let last: Secret = written.get("a").unwrap();
         assert_eq!(last.data.unwrap()["password"].0, b"two");
         assert!(written.get::<Secret>("b").is_none() && written.get::<ConfigMap>("a").is_none());
         assert_eq!(
             format!("{written:?}"),
-            r#"["applied Secret a", "applied Secret a", "deleted Secret b"]"#
+            r#"["applied Secret a", "applied Secret a", "applied ConfigMap c", "deleted Secret b"]"#
         );
     }
 }

@@ -262,7 +262,7 @@ pub(crate) trait AnyCache: Send + Sync {
     fn states(&self, parent: &Parent) -> Vec<Child<()>>;
 
     /// Records the result of our write, so that the next pass does not use the state before it.
-    fn wrote(&self, written: &DynamicObject);
+    fn wrote(&self, written: DynamicObject);
 
     /// Records that a comparison found a child as intended.
     fn verified(&self, owner: &Key, name: &str);
@@ -273,8 +273,8 @@ impl<K: ChildKind> AnyCache for ChildCache<K> {
         self.each(parent, Child::without_summary)
     }
 
-    fn wrote(&self, written: &DynamicObject) {
-        if let Some(live) = Live::from_watch(written.clone()) {
+    fn wrote(&self, written: DynamicObject) {
+        if let Some(live) = Live::from_watch(written) {
             self.see(&live);
         }
     }

@@ -85,13 +85,13 @@ impl Writer {
 
     async fn carry_out(&self, change: ObjectChange, written: &mut Written) -> Result<(), Problem> {
         match change {
-            ObjectChange::Apply(intent) => written.applied(&intent, self.put(&intent).await?),
+            ObjectChange::Apply(intent) => self.write(&intent, written).await?,
             ObjectChange::AdoptFields(intent, live) => {
                 self.take_field_ownership(intent.resource(), &live).await?;
-                written.applied(&intent, self.put(&intent).await?);
+                self.write(&intent, written).await?;
             }
-            ObjectChange::Create(intent, takeover) => match self.put(&intent).await {
-                Ok(object) => written.applied(&intent, object),
+            ObjectChange::Create(intent, takeover) => match self.write(&intent, written).await {
+                Ok(()) => {}
                 // The name is in use, by another owner or by a child that the watch has not reported yet.
                 Err(problem) if problem.is(Cause::Conflict) => self.verify(intent, takeover, written).await?,
                 Err(problem) => return Err(problem),
@@ -99,7 +99,7 @@ impl Writer {
             ObjectChange::Verify(intent, takeover) => self.verify(intent, takeover, written).await?,
             ObjectChange::Merge(object, spec) => {
                 let merged = self.merge(&object, &spec).await?;
-                written.merged(&object, merged);
+                written.applied(&object.resource, &object.name, merged);
             }
             ObjectChange::Delete(object) => {
                 self.remove(&object).await?;
@@ -124,10 +124,20 @@ impl Writer {
             .await
             .map_err(|error| Problem::from(error).while_doing(&format!("{} {name}", kind.kind)))?;
         self.wrote(kind, &written.metadata);
-        if let Some(cache) = self.context.child_caches.of_kind(kind) {
-            cache.wrote(&written);
-        }
         Ok(written)
+    }
+
+    /// Applies an object, and records that.
+    async fn write(&self, intent: &Intent, written: &mut Written) -> Result<(), Problem> {
+        let (kind, object) = (intent.resource(), self.put(intent).await?);
+        match self.context.child_caches.of_kind(kind) {
+            Some(cache) => {
+                cache.wrote(object);
+                written.cached(kind, intent.name());
+            }
+            None => written.applied(kind, intent.name(), object),
+        }
+        Ok(())
     }
 
     /// Compares with the live object, and writes if it is not as intended.
@@ -140,11 +150,10 @@ impl Writer {
             if let Some(live) = live.as_ref().filter(|_| takeover == Takeover::AdoptFields) {
                 self.take_field_ownership(&kind, &live.metadata).await?;
             }
-            written.applied(&intent, self.put(&intent).await?);
-            return Ok(());
+            return self.write(&intent, written).await;
         }
         if let (Some(cache), Some(live)) = (self.context.child_caches.of_kind(&kind), live) {
-            cache.wrote(&live);
+            cache.wrote(live);
             cache.verified(&parent.key, &name);
         }
         Ok(())

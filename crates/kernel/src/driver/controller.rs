@@ -1,38 +1,36 @@
-//! One controller: its watch fills the queue, the queue starts the passes.
+//! One controller: its watch fills the queue, the queue starts the passes, and what it knows about its objects.
 
-use std::panic::AssertUnwindSafe;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::future::{BoxFuture, join_all};
 use kube::core::ObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{self, ObjectRef, Store};
+use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{Event, watcher};
 use kube::{Client, Resource, ResourceExt};
+use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 use tracing::instrument::WithSubscriber;
 
-use super::memory::Memory;
-use super::queue::{LaneOf, Limits, Queue};
-use super::{Environment, Readiness, Settings, pass};
-use crate::children::{ChildCaches, WatchContext};
+use super::queue::Queue;
+use super::{Readiness, Settings, pass};
+use crate::children::ChildCaches;
 use crate::context::{Parent, ReconcileContext};
 use crate::events::Recorder;
 use crate::external::DiscoveryCache;
 use crate::lease::Fence;
 use crate::lenient::{Flaw, Lenient};
-use crate::problem::chain;
-use crate::reconciler::Reconciler;
+use crate::problem::{Class, chain};
+use crate::reconciler::{Object, Reconciler};
 use crate::scope::Scope;
 use crate::telemetry::metrics::{ControllerMetrics, Queued};
-use crate::watch::dependencies::{Dependencies, Key};
+use crate::watch::dependencies::{Dependencies, Key, version};
 use crate::watch::enqueue::Enqueuers;
-use crate::watch::primary::{Fingerprints, Primary, PrimaryChange};
-use crate::watch::related::Subscriber;
+use crate::watch::primary::{Fingerprints, Primary, PrimaryChange, key};
 use crate::watch::{backoff, run_watch};
 
 /// An object that may be malformed; the watch continues in any case.
@@ -66,10 +64,10 @@ pub(super) struct Shared<R: Reconciler> {
     pub(super) dependencies: Arc<Dependencies>,
     pub(super) child_caches: ChildCaches,
     pub(super) enqueuers: Enqueuers,
-    discovery: DiscoveryCache,
+    pub(super) discovery: DiscoveryCache,
     pub(super) fingerprints: Fingerprints,
     pub(super) memory: Memory<R::Object>,
-    store: Store<Read<R>>,
+    pub(super) store: Store<Read<R>>,
     pub(super) field_manager: String,
     pub(super) fence: Fence,
 }
@@ -121,99 +119,11 @@ impl<R: Reconciler> Shared<R> {
     }
 }
 
-fn reference<R: Reconciler>(key: &Key) -> ObjectRef<Read<R>> {
+pub(super) fn reference<R: Reconciler>(key: &Key) -> ObjectRef<Read<R>> {
     ObjectRef::new(&key.name).within(&key.namespace)
 }
 
-/// A controller that is not running yet, and its interface for watches of other kinds.
-pub(super) fn new<R: Reconciler>(
-    reconciler: R,
-    scope: &Scope,
-    environment: &Environment,
-    readiness: &Readiness,
-    enqueuers: &Enqueuers,
-    fence: Fence,
-) -> (impl Future<Output = ()> + Send + use<R>, Subscriber) {
-    let Environment {
-        client,
-        metrics,
-        instance,
-        settings,
-        shutdown,
-    } = environment.clone();
-    let metrics = metrics.controller(R::NAME);
-    metrics.set_max_concurrent(settings.concurrency.into());
-    let (store, writer) = reflector::store();
-    let limits = Limits::of(settings.concurrency);
-    let queue = Queue::new(limits, lane_of::<R>(store.clone()), metrics.clone());
-    let field_manager = format!("stanchion-{}", R::NAME);
-    let owner = (
-        R::Object::group(&()).into_owned(),
-        R::Object::kind(&()).into_owned(),
-    );
-    let waking = queue.clone();
-    let wake: Arc<dyn Fn(Key) + Send + Sync> = Arc::new(move |key| waking.wake(key));
-    let known = Readiness::default();
-    let (child_caches, watches) = R::child_kinds().open(&WatchContext {
-        client: &client,
-        scope,
-        config: settings.watcher(),
-        readiness: &[&known, readiness],
-        owner: owner.clone(),
-        manager: &field_manager,
-        wake: Arc::clone(&wake),
-    });
-    let shared = Arc::new(Shared {
-        reconciler,
-        recorder: Recorder::new(client.clone(), format!("stanchion/{}", R::NAME), &instance),
-        client,
-        settings,
-        metrics,
-        queue,
-        dependencies: Arc::default(),
-        child_caches,
-        enqueuers: enqueuers.clone(),
-        discovery: DiscoveryCache::default(),
-        fingerprints: Fingerprints::default(),
-        memory: Memory::default(),
-        store,
-        field_manager,
-        fence,
-    });
-    let subscriber = Subscriber {
-        owner,
-        dependencies: Arc::clone(&shared.dependencies),
-        wake,
-    };
-    enqueuers.register::<R::Object>(Arc::clone(&subscriber.wake));
-    let listed = readiness.expect(&format!("list of {} in {scope}", R::Object::plural(&())));
-    let passes = run(shared, writer, scope.clone(), listed, known, shutdown);
-    let controller = async move {
-        tokio::select! {
-            biased;
-            () = passes => {}
-            () = endless(watches) => {}
-        }
-    };
-    (controller, subscriber)
-}
-
-/// The lane of an object, from its cached state.
-fn lane_of<R: Reconciler>(store: Store<Read<R>>) -> LaneOf {
-    Arc::new(move |key| {
-        let cached = store.get(&reference::<R>(key))?;
-        let object = cached.object()?;
-        std::panic::catch_unwind(AssertUnwindSafe(|| R::lane(object))).ok()?
-    })
-}
-
-/// Runs watches that never end; never returns, even without watches.
-async fn endless(watches: Vec<BoxFuture<'static, ()>>) {
-    join_all(watches).await;
-    std::future::pending::<()>().await;
-}
-
-async fn run<R: Reconciler>(
+pub(super) async fn run<R: Reconciler>(
     shared: Arc<Shared<R>>,
     writer: Writer<Read<R>>,
     scope: Scope,
@@ -284,4 +194,139 @@ async fn turn<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -
             Some(backstop)
         }
     }
+}
+
+/// The class and reason of the problem that ended a pass; `None` for success.
+pub(super) type LastProblem = Option<(Class, &'static str)>;
+
+/// State of all objects of a controller between two passes. Nothing here is needed after a restart.
+pub struct Memory<O>(Mutex<HashMap<Key, Slot<O>>>);
+
+struct Slot<O> {
+    uid: Option<String>,
+    /// Number of consecutive failures, and their generation: a new spec starts from zero.
+    failures: u32,
+    generation: Option<i64>,
+    /// The version in the cache.
+    seen: Option<u64>,
+    /// The object as our own last write returned it, until it is in the cache.
+    written: Option<Arc<O>>,
+    /// Our finalizer is removed. If the removal deletes the object, there is no newer version to detect it by.
+    released: bool,
+    /// The result of the last pass.
+    ended: LastProblem,
+}
+
+impl<O> Slot<O> {
+    fn new(meta: &ObjectMeta, ended: LastProblem) -> Self {
+        Self {
+            uid: meta.uid.clone(),
+            failures: 0,
+            generation: meta.generation,
+            seen: None,
+            written: None,
+            released: false,
+            ended,
+        }
+    }
+}
+
+impl<O> Default for Memory<O> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<O: Object> Memory<O> {
+    /// The newest known state: the cached one, or what our own write returned while the watch lags behind. Without this
+    /// a pass right after a status write would use the previous status.
+    ///
+    /// The cache is read last, because it contains what is dropped here; an object that it does not contain is gone.
+    pub fn newest(&self, key: &Key, cached: impl FnOnce() -> Option<Arc<O>>) -> Option<Arc<O>> {
+        let written = self.lock().get(key).and_then(|slot| slot.written.clone());
+        let cached = cached()?;
+        match written {
+            Some(written) if is_newer(written.as_ref(), cached.as_ref()) => Some(written),
+            _ => Some(cached),
+        }
+    }
+
+    /// Keeps the result of our write until it is in the cache: this is not a second cache, and like the first it
+    /// contains no managedFields.
+    pub fn wrote(&self, object: &O) {
+        self.slot(object.meta(), |slot| {
+            slot.written = (version(object.meta()) > slot.seen).then(|| {
+                let mut object = object.clone();
+                object.meta_mut().managed_fields = None;
+                Arc::new(object)
+            });
+        });
+    }
+
+    /// The cache contains this version.
+    pub fn saw(&self, meta: &ObjectMeta) {
+        self.slot(meta, |slot| {
+            slot.seen = version(meta);
+            if let Some(written) = &slot.written
+                && version(written.meta()) <= slot.seen
+            {
+                slot.written = None;
+            }
+        });
+    }
+
+    /// Records that our finalizer is removed from this object.
+    pub fn released(&self, object: &O) {
+        self.slot(object.meta(), |slot| slot.released = true);
+    }
+
+    /// Whether our finalizer is removed from this object.
+    pub fn is_released(&self, object: &O) -> bool {
+        self.slot(object.meta(), |slot| slot.released)
+    }
+
+    /// Counts a failure and returns the number of consecutive failures.
+    pub fn failed(&self, object: &O) -> u32 {
+        self.slot(object.meta(), |slot| {
+            slot.failures = slot.failures.saturating_add(1);
+            slot.failures
+        })
+    }
+
+    /// Resets the counter.
+    pub fn succeeded(&self, object: &O) {
+        self.slot(object.meta(), |slot| slot.failures = 0);
+    }
+
+    /// Records the result of the pass and returns the previous one.
+    pub fn ended(&self, object: &O, how: LastProblem) -> LastProblem {
+        self.slot(object.meta(), |slot| std::mem::replace(&mut slot.ended, how))
+    }
+
+    /// Drops the state of a deleted object and returns the result of its last pass.
+    pub fn forget(&self, key: &Key) -> LastProblem {
+        self.lock().remove(key).and_then(|slot| slot.ended)
+    }
+
+    fn slot<T>(&self, meta: &ObjectMeta, change: impl FnOnce(&mut Slot<O>) -> T) -> T {
+        let mut memory = self.lock();
+        let slot = memory.entry(key(meta)).or_insert_with(|| Slot::new(meta, None));
+        if slot.uid != meta.uid {
+            // Another object with the same name. It takes the place of its predecessor in the gauges.
+            *slot = Slot::new(meta, slot.ended);
+        }
+        if slot.generation != meta.generation {
+            slot.generation = meta.generation;
+            slot.failures = 0;
+        }
+        change(slot)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Slot<O>>> {
+        self.0.lock()
+    }
+}
+
+fn is_newer<O: Object>(ours: &O, cached: &O) -> bool {
+    ours.meta().uid == cached.meta().uid && version(ours.meta()) > version(cached.meta())
 }

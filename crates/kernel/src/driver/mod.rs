@@ -5,27 +5,40 @@
 //! what wakes an object, [`Backoff`] when it is requeued.
 
 mod controller;
-pub mod memory;
 mod pass;
 mod queue;
 mod readiness;
 mod settings;
 
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
 use futures::FutureExt;
 use futures::future::{BoxFuture, join_all};
-use kube::Client;
+use kube::runtime::reflector::{self, Store};
+use kube::{Client, Resource};
 use tokio_util::sync::CancellationToken;
+
+#[doc(hidden)]
+pub use self::controller::Memory;
+use self::controller::{Read, Shared, reference};
+use self::queue::{LaneOf, Limits, Queue};
 
 pub use self::readiness::Readiness;
 pub use self::settings::{Backoff, Settings};
 pub use crate::rbac::rules;
 
+use crate::children::WatchContext;
+use crate::events::Recorder;
+use crate::external::DiscoveryCache;
 use crate::lease::Fence;
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::Metrics;
+use crate::watch::dependencies::Key;
 use crate::watch::enqueue::Enqueuers;
-use crate::watch::related::Related;
+use crate::watch::primary::Fingerprints;
+use crate::watch::related::{Related, Subscriber};
 
 /// The shared state of all controllers of an operator.
 #[derive(Clone)]
@@ -78,7 +91,7 @@ impl Operator {
 
     /// Adds a controller for one scope.
     pub fn add<R: Reconciler>(&mut self, reconciler: R, scope: &Scope) {
-        let (controller, subscriber) = controller::new(
+        let (controller, subscriber) = assemble(
             reconciler,
             scope,
             &self.environment,
@@ -108,4 +121,92 @@ impl Operator {
             () = watches => {}
         }
     }
+}
+
+/// A controller that is not running yet, and its interface for watches of other kinds.
+fn assemble<R: Reconciler>(
+    reconciler: R,
+    scope: &Scope,
+    environment: &Environment,
+    readiness: &Readiness,
+    enqueuers: &Enqueuers,
+    fence: Fence,
+) -> (impl Future<Output = ()> + Send + use<R>, Subscriber) {
+    let Environment {
+        client,
+        metrics,
+        instance,
+        settings,
+        shutdown,
+    } = environment.clone();
+    let metrics = metrics.controller(R::NAME);
+    metrics.set_max_concurrent(settings.concurrency.into());
+    let (store, writer) = reflector::store();
+    let limits = Limits::of(settings.concurrency);
+    let queue = Queue::new(limits, lane_of::<R>(store.clone()), metrics.clone());
+    let field_manager = format!("stanchion-{}", R::NAME);
+    let owner = (
+        R::Object::group(&()).into_owned(),
+        R::Object::kind(&()).into_owned(),
+    );
+    let waking = queue.clone();
+    let wake: Arc<dyn Fn(Key) + Send + Sync> = Arc::new(move |key| waking.wake(key));
+    let known = Readiness::default();
+    let (child_caches, watches) = R::child_kinds().open(&WatchContext {
+        client: &client,
+        scope,
+        config: settings.watcher(),
+        readiness: &[&known, readiness],
+        owner: owner.clone(),
+        manager: &field_manager,
+        wake: Arc::clone(&wake),
+    });
+    let shared = Arc::new(Shared {
+        reconciler,
+        recorder: Recorder::new(client.clone(), format!("stanchion/{}", R::NAME), &instance),
+        client,
+        settings,
+        metrics,
+        queue,
+        dependencies: Arc::default(),
+        child_caches,
+        enqueuers: enqueuers.clone(),
+        discovery: DiscoveryCache::default(),
+        fingerprints: Fingerprints::default(),
+        memory: Memory::default(),
+        store,
+        field_manager,
+        fence,
+    });
+    let subscriber = Subscriber {
+        owner,
+        dependencies: Arc::clone(&shared.dependencies),
+        wake,
+    };
+    enqueuers.register::<R::Object>(Arc::clone(&subscriber.wake));
+    let listed = readiness.expect(&format!("list of {} in {scope}", R::Object::plural(&())));
+    let passes = controller::run(shared, writer, scope.clone(), listed, known, shutdown);
+    let running = async move {
+        tokio::select! {
+            biased;
+            () = passes => {}
+            () = endless(watches) => {}
+        }
+    };
+    (running, subscriber)
+}
+
+/// The lane of an object, from its cached state.
+fn lane_of<R: Reconciler>(store: Store<Read<R>>) -> LaneOf {
+    Arc::new(move |key| {
+        let cached = store.get(&reference::<R>(key))?;
+        let object = cached.object()?;
+        std::panic::catch_unwind(AssertUnwindSafe(|| R::lane(object))).ok()?
+    })
+}
+
+/// Runs watches that never end; never returns, even without watches.
+async fn endless(watches: Vec<BoxFuture<'static, ()>>) {
+    join_all(watches).await;
+    std::future::pending::<()>().await;
 }

@@ -5,12 +5,23 @@
 //!
 //! Events are best effort: if one cannot be written, the reconcile continues.
 
-mod recorder;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::api::events::v1::Event;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, MicroTime};
+use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
+use serde_json::json;
+use tokio::time::Instant;
+use tracing::{debug, warn};
 
-pub use recorder::Recorder;
-
+use crate::ambient;
+use crate::lease::Fence;
 use crate::rbac::Rule;
 use crate::text::shorten;
 
@@ -33,7 +44,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    pub(super) fn as_str(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "Normal",
             Self::Warning => "Warning",
@@ -74,7 +85,7 @@ impl EventRecord {
     }
 
     /// The notice, shortened to the API's limits.
-    pub(super) fn shortened(&self) -> Self {
+    fn shortened(&self) -> Self {
         Self {
             kind: self.kind,
             reason: shorten(&self.reason, MAX_WORD),
@@ -121,103 +132,223 @@ pub fn transitions(old: &[Condition], new: &[Condition], table: &[TransitionEven
         .collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+/// The longest time that an event may delay its reconcile.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-    use super::*;
+/// A repetition within this time belongs to the series; client-go uses the same six minutes.
+const WINDOW: Duration = Duration::from_mins(6);
+/// Limits the memory. A dropped series starts again with a new Event.
+const CAPACITY: usize = 1024;
 
-    const TABLE: &[TransitionEvent] = &[
-        TransitionEvent {
-            condition: "Ready",
-            status: "True",
-            kind: Severity::Normal,
-            action: "Reconcile",
-        },
-        TransitionEvent {
-            condition: "Ready",
-            status: "False",
-            kind: Severity::Warning,
-            action: "Reconcile",
-        },
-        TransitionEvent {
-            condition: "Stalled",
-            status: "True",
-            kind: Severity::Warning,
-            action: "Validate",
-        },
-    ];
+/// Publishes events as one controller. Clones share the record of recent events. Needs [`rules`].
+#[derive(Clone)]
+pub struct Recorder {
+    client: Client,
+    controller: String,
+    instance: String,
+    recent: Arc<Mutex<Recent>>,
+    failures: Counter,
+}
 
-    fn condition(type_: &str, status: &str, reason: &str, message: &str) -> Condition {
-        Condition {
-            type_: type_.into(),
-            status: status.into(),
-            reason: reason.into(),
-            message: message.into(),
-            last_transition_time: Time(jiff::Timestamp::UNIX_EPOCH),
-            observed_generation: None,
+impl Recorder {
+    /// `controller` is a qualified name such as `stanchion/user`; `instance` is the replica.
+    pub fn new(client: Client, controller: impl Into<String>, instance_name: &str) -> Self {
+        Self {
+            client,
+            controller: controller.into(),
+            instance: instance(instance_name),
+            recent: Arc::default(),
+            failures: Counter::default(),
         }
     }
 
-    #[test]
-    fn only_status_and_reason_are_news() {
-        let down = condition("Ready", "False", "DatabaseDown", "connection refused (attempt 1)");
-        let cases = [
-            ("the same", down.clone(), 0),
-            (
-                "another message",
-                condition("Ready", "False", "DatabaseDown", "connection refused (attempt 2)"),
-                0,
-            ),
-            (
-                "another reason",
-                condition("Ready", "False", "NoPrivilege", "grant CREATEROLE"),
-                1,
-            ),
-            (
-                "another status",
-                condition("Ready", "True", "DatabaseDown", "up"),
-                1,
-            ),
-            (
-                "a status without a row",
-                condition("Ready", "Unknown", "Checking", ""),
-                0,
-            ),
-        ];
-        for (case, new, expected) in cases {
-            assert_eq!(
-                transitions(std::slice::from_ref(&down), &[new], TABLE).len(),
-                expected,
-                "{case}"
-            );
+    /// Number of events that could not be written.
+    pub fn failures(&self) -> Counter {
+        self.failures.clone()
+    }
+
+    /// Publishes an event about `regarding` (see [`kube::Resource::object_ref`]). A failure is logged and counted.
+    pub async fn publish(&self, regarding: &ObjectReference, record: &EventRecord) {
+        let error: Box<dyn std::error::Error + Send + Sync> =
+            match tokio::time::timeout(TIMEOUT, self.write(regarding, record.shortened())).await {
+                Ok(Ok(())) => return,
+                Ok(Err(error)) if is_expected(&error) => {
+                    debug!(reason = record.reason, %error, "event not written");
+                    return;
+                }
+                Ok(Err(error)) => error.into(),
+                Err(elapsed) => elapsed.into(),
+            };
+        self.failures.inc();
+        warn!(reason = record.reason, name = regarding.name, %error, "cannot write an event");
+    }
+
+    async fn write(&self, regarding: &ObjectReference, record: EventRecord) -> Result<(), kube::Error> {
+        // Events about cluster-scoped objects are in `default`, where kubectl looks for them.
+        let namespace = regarding.namespace.as_deref().unwrap_or("default");
+        let events: Api<Event> = Api::namespaced(self.client.clone(), namespace);
+        let key = Key {
+            regarding: identify(regarding),
+            record,
+        };
+
+        let known = self.recent().again(&key, Instant::now());
+        if let Some(Entry { name, count, .. }) = known {
+            let series =
+                json!({ "series": { "count": count, "lastObservedTime": MicroTime(ambient::now()) } });
+            match events
+                .patch(&name, &PatchParams::default(), &Patch::Merge(series))
+                .await
+            {
+                // Events are deleted after an hour, or by a user.
+                Err(kube::Error::Api(status)) if status.is_not_found() => self.recent().forget(&key),
+                result => return result.map(|_| ()),
+            }
+        }
+
+        let event = self.event(regarding, &key.record, namespace);
+        let name = event.metadata.name.clone().unwrap_or_default();
+        match events.create(&PostParams::default(), &event).await {
+            Ok(_) => {}
+            // The name is random: it exists because the client sent this event twice.
+            Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            Err(error) => return Err(error),
+        }
+        self.recent().created(key, name, Instant::now());
+        Ok(())
+    }
+
+    fn event(&self, regarding: &ObjectReference, record: &EventRecord, namespace: &str) -> Event {
+        Event {
+            metadata: ObjectMeta {
+                namespace: Some(namespace.to_owned()),
+                name: Some(unique_name(regarding.name.as_deref().unwrap_or_default())),
+                ..ObjectMeta::default()
+            },
+            type_: Some(record.kind.as_str().to_owned()),
+            reason: Some(record.reason.clone()),
+            action: Some(record.action.clone()),
+            note: Some(record.note.clone()),
+            event_time: Some(MicroTime(ambient::now())),
+            regarding: Some(regarding.clone()),
+            reporting_controller: Some(self.controller.clone()),
+            reporting_instance: Some(self.instance.clone()),
+            ..Event::default()
         }
     }
 
-    #[test]
-    fn the_time_and_the_observed_generation_are_not_news() {
-        let old = condition("Ready", "True", "Ready", "ready");
-        let new = Condition {
-            last_transition_time: Time(jiff::Timestamp::MAX),
-            observed_generation: Some(7),
-            ..old.clone()
-        };
-        assert!(transitions(&[old], &[new], TABLE).is_empty());
-    }
-
-    #[test]
-    fn a_new_condition_is_told_in_the_words_of_the_condition() {
-        let new = [
-            condition("Stalled", "False", "Progressing", "fine"),
-            condition("Ready", "True", "Ready", "role app is ready"),
-            condition("Connected", "True", "Connected", "not in the table"),
-        ];
-        let record = EventRecord {
-            kind: Severity::Normal,
-            reason: "Ready".into(),
-            action: "Reconcile".into(),
-            note: "role app is ready".into(),
-        };
-        assert_eq!(transitions(&[], &new, TABLE), [record]);
+    /// The guarded value is valid after every statement, so a panic elsewhere does not break it.
+    fn recent(&self) -> parking_lot::MutexGuard<'_, Recent> {
+        self.recent.lock()
     }
 }
+
+/// The uid, because another object may have the same name later.
+fn identify(regarding: &ObjectReference) -> String {
+    regarding.uid.clone().unwrap_or_else(|| {
+        let part = |field: &Option<String>| field.clone().unwrap_or_default();
+        [
+            part(&regarding.kind),
+            part(&regarding.namespace),
+            part(&regarding.name),
+        ]
+        .join("/")
+    })
+}
+
+/// The namespace or the Lease is gone, so nobody would read the event.
+fn is_expected(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => {
+            let causes = status.details.iter().flat_map(|details| &details.causes);
+            status.is_not_found()
+                || causes
+                    .into_iter()
+                    .any(|cause| cause.reason == "NamespaceTerminating")
+        }
+        other => Fence::stopped(other),
+    }
+}
+
+/// A unique name for an Event: the object's name and 64 random bits.
+fn unique_name(object: &str) -> String {
+    const MAX_NAME: usize = 253;
+    let suffix = format!(".{:016x}", crate::ambient::bits());
+    let end = object.floor_char_boundary(MAX_NAME - suffix.len());
+    // A name must not have "." or "-" before the dot of the suffix.
+    let stem = object.get(..end).unwrap_or_default().trim_end_matches(['.', '-']);
+    format!("{stem}{suffix}")
+}
+
+/// `reportingInstance` has the same limit as the reason.
+fn instance(name: &str) -> String {
+    name.get(..name.floor_char_boundary(MAX_WORD))
+        .unwrap_or_default()
+        .to_owned()
+}
+
+/// The identity of an event. The note is part of it: the API server does not allow to change the note of an Event, so a
+/// new message needs a new Event.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    regarding: String,
+    record: EventRecord,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    /// Name of the Event.
+    name: String,
+    /// The number of occurrences so far.
+    count: i32,
+    last: Instant,
+}
+
+/// The recent events, at most [`CAPACITY`] of them.
+#[derive(Debug, Default)]
+struct Recent(HashMap<Key, Entry>);
+
+impl Recent {
+    /// Counts one more occurrence, if the event is known and recent.
+    fn again(&mut self, key: &Key, now: Instant) -> Option<Entry> {
+        let entry = self
+            .0
+            .get_mut(key)
+            .filter(|entry| now.duration_since(entry.last) < WINDOW)?;
+        entry.count = entry.count.saturating_add(1);
+        entry.last = now;
+        Some(entry.clone())
+    }
+
+    /// Records an event that was just created.
+    fn created(&mut self, key: Key, name: String, now: Instant) {
+        if self.0.len() >= CAPACITY {
+            self.0.retain(|_, entry| now.duration_since(entry.last) < WINDOW);
+        }
+        if self.0.len() >= CAPACITY
+            && let Some(oldest) = self
+                .0
+                .iter()
+                .min_by_key(|(_, entry)| entry.last)
+                .map(|(key, _)| key.clone())
+        {
+            self.0.remove(&oldest);
+        }
+        self.0.insert(
+            key,
+            Entry {
+                name,
+                count: 1,
+                last: now,
+            },
+        );
+    }
+
+    /// Drops an event that no longer exists in the cluster.
+    fn forget(&mut self, key: &Key) {
+        self.0.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -14,17 +14,18 @@ pub const AUTHENTICATION_FAILED: &str = "AuthenticationFailed";
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        let reason = reason(&error);
-        let message = if is_unreachable(&error) {
-            // Only host and port: readers of the status may not be allowed to know the names of databases.
-            let breaker = if error.is_left_alone() {
-                format!("; {LEFT_ALONE}")
-            } else {
-                String::new()
-            };
-            format!("Cannot reach postgres at {}{breaker}", error.server())
-        } else {
-            error.to_string()
+        let failure = Failure::of(&error);
+        let message = match failure {
+            Failure::Unreachable => {
+                // Only host and port: readers of the status may not be allowed to know the names of databases.
+                let breaker = if error.is_left_alone() {
+                    format!("; {LEFT_ALONE}")
+                } else {
+                    String::new()
+                };
+                format!("Cannot reach postgres at {}{breaker}", error.server())
+            }
+            _ => error.to_string(),
         };
         let class = match error.class() {
             Reaction::Transient => Class::Transient,
@@ -32,8 +33,8 @@ impl From<Error> for Problem {
             Reaction::Human => Class::Human,
             Reaction::Permanent => Class::Permanent,
         };
-        let mut problem = Self::new(class, reason, message).with_cause(cause(&error));
-        if matches!(error.kind(), Kind::Contended | Kind::Exhausted) {
+        let mut problem = Self::new(class, failure.reason(), message).with_cause(failure.cause());
+        if failure == Failure::Busy {
             // Nothing failed: other changes were first. Retry soon.
             problem = problem.with_retry(Retry::After(Duration::from_secs(1)));
         }
@@ -41,54 +42,78 @@ impl From<Error> for Problem {
     }
 }
 
-/// What controllers decide by.
-fn cause(error: &Error) -> Cause {
-    match error.kind() {
-        Kind::Contended | Kind::Exhausted => return Cause::DatabaseBusy,
-        Kind::TooMuch => return Cause::AnswerTooLarge,
-        Kind::Unverified | Kind::Forbidden => return Cause::ServerRefused,
-        Kind::NotLeading => return Cause::Other,
-        Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Tls => {
-            return Cause::Unreachable;
-        }
-        _ => {}
-    }
-    match error.sqlstate() {
-        Some(code) if code.starts_with("28") => Cause::Unreachable,
-        Some("3D000" | "42501") => Cause::Privileges,
-        Some("2BP01") => Cause::Other,
-        _ if error.is_connectivity() => Cause::Unreachable,
-        _ if error.class() == Reaction::Permanent => Cause::InvalidSpec,
-        Some("42704") => Cause::Privileges,
-        _ => Cause::Other,
-    }
+/// What failed at the server. It has a reason for people and a cause for code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    Busy,
+    NotLeading,
+    AnswerTooLarge,
+    ServerNotVerified,
+    AddressNotAllowed,
+    Tls,
+    Authentication,
+    DatabaseNotFound,
+    InsufficientPrivilege,
+    CleanupBlocked,
+    Unreachable,
+    InvalidSpec,
+    RoleNotFound,
+    Other,
 }
 
-/// Whether the server did not answer at all.
-fn is_unreachable(error: &Error) -> bool {
-    reason(error) == CONNECTION_FAILED
-}
-
-fn reason(error: &Error) -> &'static str {
-    match error.kind() {
-        Kind::Contended | Kind::Exhausted => return "DatabaseBusy",
-        Kind::NotLeading => return "NotLeading",
-        Kind::TooMuch => return "AnswerTooLarge",
-        Kind::Unverified => return "ServerNotVerified",
-        Kind::Forbidden => return "AddressNotAllowed",
-        Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Tls => {
-            return "TlsFailed";
+impl Failure {
+    fn of(error: &Error) -> Self {
+        match error.kind() {
+            Kind::Contended | Kind::Exhausted => return Self::Busy,
+            Kind::NotLeading => return Self::NotLeading,
+            Kind::TooMuch => return Self::AnswerTooLarge,
+            Kind::Unverified => return Self::ServerNotVerified,
+            Kind::Forbidden => return Self::AddressNotAllowed,
+            Kind::TlsRefused | Kind::CertificateUntrusted | Kind::CertificateName | Kind::Tls => {
+                return Self::Tls;
+            }
+            _ => {}
         }
-        _ => {}
+        match error.sqlstate() {
+            Some(code) if code.starts_with("28") => Self::Authentication,
+            Some("3D000") => Self::DatabaseNotFound,
+            Some("42501") => Self::InsufficientPrivilege,
+            Some("2BP01") => Self::CleanupBlocked,
+            _ if error.is_connectivity() => Self::Unreachable,
+            _ if error.class() == Reaction::Permanent => Self::InvalidSpec,
+            Some("42704") => Self::RoleNotFound,
+            _ => Self::Other,
+        }
     }
-    match error.sqlstate() {
-        Some(code) if code.starts_with("28") => AUTHENTICATION_FAILED,
-        Some("3D000") => "DatabaseNotFound",
-        Some("42501") => "InsufficientPrivilege",
-        Some("2BP01") => "CleanupBlocked",
-        _ if error.is_connectivity() => CONNECTION_FAILED,
-        _ if error.class() == Reaction::Permanent => "InvalidSpec",
-        Some("42704") => "RoleNotFound",
-        _ => "DatabaseError",
+
+    const fn reason(self) -> &'static str {
+        match self {
+            Self::Busy => "DatabaseBusy",
+            Self::NotLeading => "NotLeading",
+            Self::AnswerTooLarge => "AnswerTooLarge",
+            Self::ServerNotVerified => "ServerNotVerified",
+            Self::AddressNotAllowed => "AddressNotAllowed",
+            Self::Tls => "TlsFailed",
+            Self::Authentication => AUTHENTICATION_FAILED,
+            Self::DatabaseNotFound => "DatabaseNotFound",
+            Self::InsufficientPrivilege => "InsufficientPrivilege",
+            Self::CleanupBlocked => "CleanupBlocked",
+            Self::Unreachable => CONNECTION_FAILED,
+            Self::InvalidSpec => "InvalidSpec",
+            Self::RoleNotFound => "RoleNotFound",
+            Self::Other => "DatabaseError",
+        }
+    }
+
+    const fn cause(self) -> Cause {
+        match self {
+            Self::Busy => Cause::DatabaseBusy,
+            Self::AnswerTooLarge => Cause::AnswerTooLarge,
+            Self::ServerNotVerified | Self::AddressNotAllowed => Cause::ServerRefused,
+            Self::Tls | Self::Authentication | Self::Unreachable => Cause::Unreachable,
+            Self::DatabaseNotFound | Self::InsufficientPrivilege | Self::RoleNotFound => Cause::Privileges,
+            Self::InvalidSpec => Cause::InvalidSpec,
+            Self::NotLeading | Self::CleanupBlocked | Self::Other => Cause::Other,
+        }
     }
 }

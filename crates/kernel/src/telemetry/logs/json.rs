@@ -1,7 +1,8 @@
 //! One flat JSON object per line.
 //!
-//! The library's own JSON format puts a span's fields into a separate object, beside the span's name; our field `name`
-//! would be a duplicate key, and a collector keeps an arbitrary one.
+//! tracing-subscriber's own JSON format can flatten an event, but not its span: the object of a line would be in
+//! `span.namespace` and `span.name`, beside the span's own `name`. Queries of log collectors use the keys at the top, so
+//! this format stays.
 
 use std::fmt;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use stanchion_kernel::Class;
-use stanchion_kernel::driver::memory::Memory;
+use stanchion_kernel::driver::Memory;
 use stanchion_kernel::watch::primary::key;
 
 use super::sized;
