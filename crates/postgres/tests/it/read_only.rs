@@ -133,16 +133,16 @@ async fn reading_costs_no_statement_more() {
     let pools = pool_of_one(&counter);
     let session = pools.read_only(&target(&database.url())).await.unwrap();
     let one = || Query::new("SELECT 1");
-    let counted = || {
+    let since_last = || {
         let trips = counter.round_trips.swap(0, Ordering::Relaxed);
         (trips, counter.statements.swap(0, Ordering::Relaxed))
     };
-    counted();
+    since_last();
     session.query(&one()).await.unwrap();
-    assert_eq!(counted(), (1, 1));
+    assert_eq!(since_last(), (1, 1));
     session.snapshot(&[one(), one()]).await.unwrap();
     // With BEGIN and COMMIT.
-    assert_eq!(counted(), (1, 4));
+    assert_eq!(since_last(), (1, 4));
 }
 
 /// One connection serves both, in turn.

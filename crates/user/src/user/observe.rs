@@ -29,7 +29,7 @@ pub enum Observed {
     /// Of a role on a server that may be used.
     Open(Box<Current>),
     /// Of a role on a server that may no longer be used.
-    Withdrawn(Withdrawn),
+    Withdrawn(Box<Withdrawn>),
 }
 
 /// The state of a role, and of what belongs to it.
@@ -72,7 +72,7 @@ pub async fn observe(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Ob
         Access::Open(server) => server,
         Access::Withdrawn(server) => {
             let withdrawn = withdrawn::read(setup, server, &wanted.identity, &wanted.username).await?;
-            return Ok(Observed::Withdrawn(withdrawn));
+            return Ok(Observed::Withdrawn(Box::new(withdrawn)));
         }
     };
     guards::check_role(&wanted.role, &server.viewer.rules.attributes)?;
@@ -138,12 +138,11 @@ async fn read_contents(
         let here = session
             .take()
             .filter(|session| session.target().database() == name);
-        let here = match here {
-            Some(session) => session,
-            None => {
-                let there = server::database(&server.target, name)?;
-                setup.pools.read_only(&there).await?
-            }
+        let here = if let Some(session) = here {
+            session
+        } else {
+            let there = server::database(&server.target, name)?;
+            setup.pools.read_only(&there).await?
         };
         let inside = contents::read(&here, &server.viewer, &wanted.username, &schemas).await?;
         contents.insert(name.clone(), inside);

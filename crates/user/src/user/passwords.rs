@@ -198,12 +198,11 @@ pub fn decide(
         }),
         Source::Generated(generated) => {
             let clock = generated.clock(wanted, inputs.now);
-            let (password, clock) = match generated.current(&clock) {
-                Some(password) => (password, clock),
-                None => {
-                    let value = generate::password(&generated.rules, inputs.random)?;
-                    (Password { value, as_is: false }, clock.rotated())
-                }
+            let (password, clock) = if let Some(password) = generated.current(&clock) {
+                (password, clock)
+            } else {
+                let value = generate::password(&generated.rules, inputs.random)?;
+                (Password { value, as_is: false }, clock.rotated())
             };
             Ok(of_generated(wanted, &password, &clock, roles, inputs))
         }

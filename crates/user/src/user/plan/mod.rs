@@ -93,7 +93,7 @@ pub enum Plan {
     /// For a server that may be used.
     Ensure(Box<EnsurePlan>),
     /// The server may no longer be used: disable these logins there.
-    LockOut(ConnectionConfig, Vec<String>),
+    LockOut(Box<ConnectionConfig>, Vec<String>),
 }
 
 /// The changes of a role, and of what belongs to it.
@@ -148,7 +148,7 @@ pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Re
     match observed {
         Observed::Open(current) => Ok(Plan::Ensure(Box::new(ensure(wanted, current, inputs)?))),
         Observed::Withdrawn(withdrawn) => Ok(Plan::LockOut(
-            withdrawn.server.target.clone(),
+            Box::new(withdrawn.server.target.clone()),
             withdrawn.logins.clone(),
         )),
     }

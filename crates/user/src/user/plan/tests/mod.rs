@@ -85,6 +85,48 @@ fn words_that_leave_the_spec_are_taken_from_whatever_still_has_them() {
 }
 
 #[test]
+fn an_owner_keeps_what_comes_with_the_ownership() {
+    let grant = |kind, schema: Option<&str>, words: &[&str]| AppliedGrant {
+        kind,
+        database: Some("app".into()),
+        schema: schema.map(Into::into),
+        name: None,
+        privileges: words.iter().map(ToString::to_string).collect(),
+    };
+    let mut request = wanted(&json!({ "privileges": ["CONNECT"] }));
+    request.before.grants = vec![
+        grant(GrantKind::Database, None, &["CONNECT", "TEMPORARY"]),
+        grant(GrantKind::Schema, Some("mine"), &["USAGE", "CREATE"]),
+    ];
+    let statements = |owner: &str, request: &Wanted| {
+        let mut contents = schema("mine", owner);
+        contents.held = ["USAGE", "CREATE"]
+            .map(|word| held(GrantKind::Schema, "mine", None, word))
+            .into();
+        let mut catalog = made(150_000);
+        let app = catalog.databases.get_mut("app").unwrap();
+        app.owner = owner.into();
+        app.granted.insert("TEMPORARY".into());
+        shown(request, &current(catalog, &contents))
+    };
+    insta::assert_snapshot!(statements("admin", &request), @r#"
+    REVOKE TEMPORARY ON DATABASE "app" FROM "alice"
+    REVOKE CREATE, USAGE ON SCHEMA "mine" FROM "alice"
+    "#);
+    assert_eq!(statements("alice", &request), "");
+    // It is about to become the owner.
+    let mut catalog = made(150_000);
+    let app = catalog.databases.get_mut("app").unwrap();
+    app.granted.insert("TEMPORARY".into());
+    let mut owner = request.databases["app"].clone();
+    owner.owner = true;
+    let facts = &catalog.databases["app"];
+    let changes = database::diff("app", &request, &owner, facts, &Contents::default(), &catalog);
+    let what: Vec<&str> = changes.iter().map(|change| change.what.as_str()).collect();
+    assert_eq!(what, ["owner of database app"]);
+}
+
+#[test]
 fn memberships_by_version() {
     let request = wanted(&json!({
         "memberOf": [{ "role": "readers", "admin": true }], "membershipPolicy": "Authoritative",
