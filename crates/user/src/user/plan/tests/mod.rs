@@ -115,8 +115,15 @@ fn an_owner_keeps_what_comes_with_the_ownership() {
     "#);
     assert_eq!(statements("alice", &request), "");
     // It is about to become the owner.
-    request.databases.get_mut("app").unwrap().owner = true;
-    assert!(!statements("admin", &request).contains("REVOKE TEMPORARY"));
+    let mut catalog = made(150_000);
+    let app = catalog.databases.get_mut("app").unwrap();
+    app.granted.insert("TEMPORARY".into());
+    let mut owner = request.databases["app"].clone();
+    owner.owner = true;
+    let facts = &catalog.databases["app"];
+    let changes = database::diff("app", &request, &owner, facts, &Contents::default(), &catalog);
+    let what: Vec<&str> = changes.iter().map(|change| change.what.as_str()).collect();
+    assert_eq!(what, ["owner of database app"]);
 }
 
 #[test]
