@@ -38,14 +38,14 @@ impl Pass<'_> {
     /// Carries out the decision.
     pub(super) async fn advance(
         &self,
-        changes: Changes,
+        changes: &Changes,
         transitions: Transitions,
         options: diff::Options,
         applied: &mut Applied,
     ) -> Result<(), Problem> {
         self.controller.setup.metrics.planned(changes.changes.len());
         let mut read = self.current.read.clone();
-        let mut result = self.result(&changes);
+        let mut result = self.result(changes);
         for (plan, mut status) in transitions.closing {
             if status.phase == PlanPhase::Applied {
                 // The plan was executed by a process that ended before it could record that.
@@ -76,7 +76,7 @@ impl Pass<'_> {
                 }
             }
             NextAction::Wait(plan, decision) => {
-                let (name, mut status) = self.present(plan, &changes, applied).await?;
+                let (name, mut status) = self.present(plan, changes, applied).await?;
                 result.plan = Some(name.clone());
                 result.outcome = if self.wanted.mode.applies() {
                     PlanOutcome::Waiting
@@ -94,9 +94,9 @@ impl Pass<'_> {
                 self.note(&name, &mut status, &decision, applied).await?;
             }
             NextAction::Execute(plan, decision) => {
-                let (name, status) = self.present_to_execute(plan, decision, &changes, applied).await?;
+                let (name, status) = self.present_to_execute(plan, decision, changes, applied).await?;
                 result.plan = Some(name.clone());
-                digest = self.execute(&name, status, &changes, options, applied).await?;
+                digest = self.execute(&name, status, changes, options, applied).await?;
                 result.sql = None;
                 result.outcome = PlanOutcome::Applied;
                 result.fingerprints = Some(self.passwords.fingerprints());

@@ -112,7 +112,7 @@ pub async fn apply(
                 current: &ensure.current,
                 passwords: &ensure.passwords,
             };
-            let advanced = pass.advance(ensure.changes, ensure.transitions, ensure.options, applied);
+            let advanced = pass.advance(&ensure.changes, ensure.transitions, ensure.options, applied);
             Box::pin(advanced)
                 .await
                 .map_err(|problem| retry_at_interval(problem, wanted))?;
