@@ -20,3 +20,8 @@ pub mod webhook;
 
 pub use project::{ProjectController, Setup, check};
 pub use webhook::webhooks;
+
+/// Sets a field of an object in the form of JSON.
+pub(crate) fn put(object: &mut serde_json::Value, field: &str, value: impl Into<serde_json::Value>) {
+    object[field] = value.into();
+}

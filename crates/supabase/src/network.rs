@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use stanchion_api::supabase::{Gateway, IngressOptions, NetworkRules, Options};
 
 use crate::components::{self, Component, MANAGED_BY, Project};
+use crate::put;
 
 /// The gateway's port.
 const PORT: u16 = 8000;
@@ -17,15 +18,16 @@ pub fn ingress(project: &Project<'_>) -> Option<Value> {
         json!({ "http": { "paths": [{ "path": "/", "pathType": "Prefix", "backend": backend }] } });
     let host = options.host.as_deref().filter(|host| !host.is_empty());
     if let Some(host) = host {
-        rule["host"] = host.into();
+        put(&mut rule, "host", host);
     }
     let mut spec = json!({ "rules": [rule] });
     if let Some(class) = &options.class_name {
-        spec["ingressClassName"] = class.as_str().into();
+        put(&mut spec, "ingressClassName", class.as_str());
     }
     if let Some(secret) = options.tls_secret_name.as_deref().filter(|name| !name.is_empty()) {
         let hosts: Vec<&str> = host.into_iter().collect();
-        spec["tls"] = json!([{ "secretName": secret, "hosts": hosts }]);
+        let tls = json!([{ "secretName": secret, "hosts": hosts }]);
+        put(&mut spec, "tls", tls);
     }
     Some(json!({
         "apiVersion": "networking.k8s.io/v1",
@@ -43,7 +45,7 @@ pub fn http_route(project: &Project<'_>) -> Option<Value> {
         "rules": [{ "backendRefs": [{ "name": project.host("kong"), "port": PORT }] }],
     });
     if !gateway.hostnames.is_empty() {
-        spec["hostnames"] = json!(gateway.hostnames);
+        put(&mut spec, "hostnames", json!(gateway.hostnames));
     }
     Some(json!({
         "apiVersion": "gateway.networking.k8s.io/v1",
@@ -72,12 +74,12 @@ pub fn network_policies(project: &Project<'_>) -> Vec<Value> {
     let open = components::wanted(project.spec).filter(|(component, _)| component.open);
     let doors = open.map(|(component, _)| {
         let mut pods = pods_of(project);
-        pods["app.kubernetes.io/name"] = component.name.into();
+        put(&mut pods, "app.kubernetes.io/name", component.name);
         let ports = component.ports.iter().filter(|port| port.service);
         let ports: Vec<Value> = ports.map(|port| json!({ "port": port.number })).collect();
         let mut door = json!({ "ports": ports });
         if !from.is_empty() {
-            door["from"] = json!(from);
+            put(&mut door, "from", json!(from));
         }
         policy(&component.child_name(project.name), &pods, &door)
     });

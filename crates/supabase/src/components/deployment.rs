@@ -11,6 +11,7 @@ use stanchion_api::supabase::Options;
 use super::environment::Environment;
 use super::project::{CA_FOLDER, CA_VOLUME};
 use super::{Component, Extras, Needed, Project, Resources};
+use crate::put;
 
 /// Replaces pods when one of their files, or a value of a `ConfigMap`, changes.
 const CONFIG_HASH: &str = "supabase.strrl.dev/config-hash";
@@ -26,7 +27,7 @@ pub fn deployment(component: &Component, options: &Options, project: &Project<'_
         "template": { "metadata": { "labels": labels, "annotations": annotations }, "spec": pod },
     });
     if options.autoscaling.is_none() {
-        spec["replicas"] = options.replicas.into();
+        put(&mut spec, "replicas", options.replicas);
     }
     json!({
         "apiVersion": "apps/v1",
@@ -67,13 +68,13 @@ fn pod(component: &Component, options: &Options, project: &Project<'_>) -> (Valu
         ),
     });
     for (name, probe) in (component.probes)(project).fields() {
-        container[name] = probe.into();
+        put(&mut container, name, probe);
     }
     if !extras.command.is_empty() {
-        container["command"] = extras.command.into();
+        put(&mut container, "command", extras.command);
     }
     if !mounts.is_empty() {
-        container["volumeMounts"] = mounts.into();
+        put(&mut container, "volumeMounts", mounts);
     }
     let mut pod = json!({
         "containers": [container],
@@ -89,7 +90,7 @@ fn pod(component: &Component, options: &Options, project: &Project<'_>) -> (Valu
         ),
     });
     if !volumes.is_empty() {
-        pod["volumes"] = volumes.into();
+        put(&mut pod, "volumes", volumes);
     }
     schedule(&mut pod, options, component, project);
     (annotations, pod)
@@ -118,7 +119,7 @@ fn schedule(pod: &mut Value, options: &Options, component: &Component, project: 
     for constraint in &mut spread {
         if constraint.get("labelSelector").is_none() {
             let own = json!({ "matchLabels": component.labels(project.name) });
-            constraint["labelSelector"] = own.into();
+            put(constraint, "labelSelector", own);
         }
     }
     let fields = [
@@ -139,7 +140,7 @@ fn schedule(pod: &mut Value, options: &Options, component: &Component, project: 
             _ => false,
         };
         if !empty {
-            pod[name] = value.into();
+            put(pod, name, value);
         }
     }
 }
@@ -202,7 +203,7 @@ fn volumes(
         }
         let mut seen = json!({ "name": mount.name, "mountPath": mount.path, "readOnly": true });
         if let Some(file) = &mount.file {
-            seen["subPath"] = file.as_str().into();
+            put(&mut seen, "subPath", file.as_str());
         }
         mounts.push(seen);
     }

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::put;
+
 /// One probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Probe {
@@ -62,6 +64,6 @@ fn probe(probe: &Probe, every: u16, failures: u16) -> Value {
         Probe::Tcp(port) => ("tcpSocket", json!({ "port": port })),
         Probe::Exec(command) => ("exec", json!({ "command": command })),
     };
-    value[name] = action.into();
+    put(&mut value, name, action);
     value
 }

@@ -8,6 +8,8 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
+use crate::put;
+
 /// Bytes of a coordinate on the curve.
 const COORDINATE: usize = 32;
 
@@ -68,8 +70,8 @@ impl SigningKey {
     pub fn private(&self) -> Option<SecretString> {
         let mut jwk = self.public();
         let secret = self.pair.private_key().as_be_bytes().ok()?;
-        jwk["key_ops"] = json!(["sign", "verify"]);
-        jwk["d"] = BASE64.encode(secret.as_ref()).into();
+        put(&mut jwk, "key_ops", json!(["sign", "verify"]));
+        put(&mut jwk, "d", BASE64.encode(secret.as_ref()));
         Some(jwk.to_string().into())
     }
 }
@@ -109,8 +111,8 @@ pub fn key_set(
 ) -> SecretString {
     let urls = signs_urls.map(|secret| {
         let mut key = shared(secret);
-        key["kid"] = URL_SIGNING.into();
-        key["key_ops"] = json!(["sign", "verify"]);
+        put(&mut key, "kid", URL_SIGNING);
+        put(&mut key, "key_ops", json!(["sign", "verify"]));
         key
     });
     let all: Vec<Value> = std::iter::once(signing.public())

@@ -110,7 +110,7 @@ impl Pass<'_> {
         self.write.apply_all(plan.keys, &mut written).await?;
         applied.keys_written = !written.is_empty();
         let (database, changes) = match plan.database {
-            DatabasePlan::Prepared(database, changes) => (database, changes),
+            DatabasePlan::Prepared(database, changes) => (database, *changes),
             DatabasePlan::Prepare(how) => {
                 let database = self.prepare(&how, applied).await?;
                 let changes = plan::changes(self.wanted, observed, &plan.render_inputs, &database.names)?;

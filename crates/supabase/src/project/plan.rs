@@ -48,7 +48,7 @@ pub struct EnsurePlan {
 /// The database and the children.
 pub enum DatabasePlan {
     /// The database is prepared; the changes of the children.
-    Prepared(Initialised, ChildChanges),
+    Prepared(Initialised, Box<ChildChanges>),
     /// The database has to be prepared first. Only then the names of its logins are known, and with them the children.
     Prepare(Box<Initialisation>),
 }
@@ -105,7 +105,7 @@ fn first(
         keys: None,
         render_inputs,
         checked: None,
-        database: DatabasePlan::Prepared(Initialised::unchecked(names.clone()), changes),
+        database: DatabasePlan::Prepared(Initialised::unchecked(names.clone()), Box::new(changes)),
     })))
 }
 
@@ -117,7 +117,7 @@ fn known(wanted: &Wanted, observed: &Observed, resolved: &Resolved) -> Result<Pl
         keys: None,
         render_inputs: Arc::clone(&resolved.render_inputs),
         checked: None,
-        database: DatabasePlan::Prepared(database, changes),
+        database: DatabasePlan::Prepared(database, Box::new(changes)),
     })))
 }
 
@@ -150,7 +150,7 @@ fn checked(
     let database = match &found.database {
         Some(database) => {
             let changes = changes(wanted, observed, &render_inputs, &database.names)?;
-            DatabasePlan::Prepared(database.clone(), changes)
+            DatabasePlan::Prepared(database.clone(), Box::new(changes))
         }
         None => DatabasePlan::Prepare(Box::new(Initialisation {
             target: read.target.clone(),

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::expressions::{authorization, header_key, query_key};
 use crate::components::{self, Component, Project};
+use crate::put;
 
 /// A route to a component, at its first port.
 pub struct Route {
@@ -75,7 +76,7 @@ impl Route {
             "plugins": self.guard.plugins(project),
         });
         if let Some(timeout) = self.timeout {
-            service["read_timeout"] = timeout.into();
+            put(&mut service, "read_timeout", timeout);
         }
         service
     }
