@@ -82,7 +82,7 @@ pub async fn observe(
     wanted: &Wanted,
 ) -> Result<Observed, Problem> {
     let cached = cache.recall(&read.parent().uid);
-    let mut current = current(setup, cached.as_deref(), read, wanted).await?;
+    let mut current = Box::pin(current(setup, cached.as_deref(), read, wanted)).await?;
     let prerequisites = Prerequisites::of(wanted, &current);
     let prerequisites = match database::ask(setup, read, wanted, &current, &prerequisites).await? {
         Database::NotAsked => prerequisites,
