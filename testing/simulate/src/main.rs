@@ -162,17 +162,9 @@ fn one<S: Scenario>(seed: u64) -> bool {
     };
     println!("{shown}");
     let outcome = run::run::<S>(&shown);
-    for line in outcome.lines {
+    let at_the_end = outcome.conditions::<S>();
+    for line in outcome.lines.iter().chain(&at_the_end) {
         println!("{line}");
-    }
-    for kind in S::PRIMARY {
-        for (name, object) in outcome.end["objects"][kind.kind]
-            .as_object()
-            .into_iter()
-            .flatten()
-        {
-            println!("{} {name}: {}", kind.kind, object["status"]["conditions"]);
-        }
     }
     for violation in &violations {
         println!("{violation}");

@@ -37,6 +37,16 @@ pub struct Outcome {
     pub lines: Vec<String>,
 }
 
+impl Outcome {
+    /// The conditions at the end, a line for each object.
+    pub fn conditions<S: Scenario>(&self) -> Vec<String> {
+        let of_kind = |kind: &Kind| self.end["objects"][kind.kind].as_object().into_iter().flatten();
+        let all = S::PRIMARY.iter().flat_map(of_kind);
+        all.map(|(name, object)| format!("{name}: {}", object["status"]["conditions"]))
+            .collect()
+    }
+}
+
 /// Runs a schedule. The same schedule has the same outcome.
 pub fn run<S: Scenario>(schedule: &Schedule) -> Outcome {
     // The watches' backoff takes its jitter from here.

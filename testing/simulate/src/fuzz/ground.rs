@@ -86,7 +86,11 @@ impl<S: Scenario> Ground<S> {
         let scenario = S::new();
         scenario.leave_simulation().await;
         scenario.prepare(&client).await;
-        let (metrics, writes) = (Metrics::new("fuzz"), Faults::new());
+        // An Event is counted each time that something fails again.
+        let (metrics, writes) = (
+            Metrics::new("fuzz"),
+            Faults::counting(|target| target.resource != "events"),
+        );
         let options = Options::new("fuzz").with_layer(writes.clone());
         let config = started.config().await;
         let environment = Environment {

@@ -65,24 +65,21 @@ impl Record {
         self.lock().violations.push(what);
     }
 
-    /// A replica is about to write, inside the cluster or outside.
+    /// A replica is about to write outside of the cluster.
     pub fn writes(&self, replica: usize, what: &str) {
-        {
-            let mut state = self.lock();
-            state.last_write = (Instant::now(), what.to_owned());
-            state.writes += 1;
-        }
         self.leads(replica, what);
+        self.wrote(what);
     }
 
-    /// A replica is about to count how often an Event was repeated. What keeps failing is tried again and again, and each
-    /// time counts, so that this does not disturb the rest.
-    pub fn repeats(&self, replica: usize, what: &str) {
-        self.leads(replica, what);
+    /// Something was written. What the API server refuses changes nothing, however often it is tried.
+    pub fn wrote(&self, what: &str) {
+        let mut state = self.lock();
+        state.last_write = (Instant::now(), what.to_owned());
+        state.writes += 1;
     }
 
     /// A replica that does this must hold the Lease.
-    fn leads(&self, replica: usize, what: &str) {
+    pub fn leads(&self, replica: usize, what: &str) {
         let violated = {
             let state = self.lock();
             match state.lease {
