@@ -20,6 +20,7 @@ RELEASE_TAKES := about 20 minutes
 
 CARGO_DENY    := 0.20.2
 CARGO_MACHETE := 0.9.2
+HELM3         := 3.22.0
 KUBERNETES    := $(shell sed -n 's|^require k8s.io/kubernetes v||p' tools/control-plane/kubernetes/go.mod)
 CONTROL_PLANE := $(CACHE)/control-plane/$(KUBERNETES)
 
@@ -60,6 +61,10 @@ test: setup ## Run every test, on the embedded API server (ARGS="-p stanchion-ke
 .PHONY: test-real
 test-real: setup assets ## Run the suites that use a cluster against a real control plane (ARGS as above)
 	STANCHION_TEST_CLUSTER=real $(TEST) $(or $(ARGS),$(ON_CLUSTER) --test it) $(ONLY)
+
+.PHONY: test-helm3
+test-helm3: setup assets $(TOOLS)/helm@$(HELM3) ## Run the tests of the chart with Helm 3, against a real control plane
+	STANCHION_TEST_CLUSTER=real STANCHION_HELM=$(TOOLS)/bin/helm-$(HELM3) $(TEST) -p stanchion --test it chart:: $(ARGS) $(ONLY)
 
 # Chromium and its driver are several hundred megabytes: only these targets install them.
 .PHONY: browser
@@ -174,6 +179,10 @@ audit: $(TOOLS)/cargo-deny@$(CARGO_DENY) ## Check for security advisories and ya
 # as installed, so that the registry is not queried again.
 $(TOOLS)/cargo-%: | setup
 	env -u CARGO_TARGET_DIR cargo install --quiet --locked --debug --root $(TOOLS) $(@F)
+	touch $@
+
+$(TOOLS)/helm@%:
+	tools/control-plane/helm3 $(TOOLS)/bin/helm-$* $*
 	touch $@
 
 .PHONY: docs

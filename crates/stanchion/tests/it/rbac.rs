@@ -168,7 +168,17 @@ pub(crate) async fn works_without_a_403(cluster: &Cluster, namespace: &str, rbac
     let mut wrong = postgres_user("wrong", "nobody", &database);
     wrong["spec"]["role"] = json!({ "parameters": { "no name": "1" } });
     let users: Api<PostgresUser> = Api::namespaced(cluster.client().await, namespace);
-    let wrong = serde_json::from_value(wrong).unwrap();
+    let wrong: PostgresUser = serde_json::from_value(wrong).unwrap();
+    // The API server reads a new configuration a moment after it was written.
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    operator
+        .wait_for("the API server to ask the webhooks", async || {
+            users.create(&dry_run, &wrong).await.is_err()
+        })
+        .await;
     let refused = users.create(&PostParams::default(), &wrong).await;
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("is not the name of a parameter"), "{refused}");

@@ -1,5 +1,6 @@
 //! Authentication: bearer tokens, `ServiceAccounts` and impersonation.
 
+pub(crate) mod escalation;
 mod impersonation;
 pub(crate) mod rbac;
 pub(crate) mod reviews;

@@ -10,7 +10,7 @@ use crate::request::{Query, Target, Verb};
 use crate::server::Server;
 use crate::store::{self, Object, text};
 
-const GROUP: &str = "rbac.authorization.k8s.io";
+pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// The attributes of a request.
 #[derive(Debug, Clone, Copy, Default)]

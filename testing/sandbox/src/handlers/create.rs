@@ -8,7 +8,7 @@ use super::{body, render};
 use crate::admission::{self, Attempt, Operation};
 use crate::answer::{self, Answer};
 use crate::apply::Writer;
-use crate::auth::reviews;
+use crate::auth::{escalation, reviews};
 use crate::error::{About, ApiError};
 use crate::lifecycle;
 use crate::request::Call;
@@ -136,6 +136,7 @@ pub(crate) async fn create_object(
             dry_run,
         };
         let mut object = admission::mutate(attempt(&object), &mut warnings).await?;
+        escalation::check(server, call, &object, None)?;
         let mut errors = lifecycle::taken_address(&server.store, resource, &object);
         lifecycle::complete(resource, &mut object);
         errors.extend(lifecycle::check(resource, super::Endpoint::Main, &object, None));

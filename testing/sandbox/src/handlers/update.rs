@@ -8,6 +8,7 @@ use super::{body, create, render};
 use crate::admission::{self, Attempt, Operation};
 use crate::answer::{self, Answer};
 use crate::apply::{self, Writer};
+use crate::auth::escalation;
 use crate::error::{About, ApiError, FieldError};
 use crate::lifecycle;
 use crate::request::Call;
@@ -213,6 +214,7 @@ pub(crate) async fn write(
     };
     let mut new = admission::mutate(attempt(&new), &mut warnings).await?;
     lifecycle::keep(resource, endpoint, &before, &mut new);
+    escalation::check(server, call, &new, Some(&before))?;
     lifecycle::change(resource, endpoint, &before, &mut new);
     let errors = lifecycle::check(resource, endpoint, &new, Some(&before));
     if !errors.is_empty() {

@@ -143,18 +143,7 @@ pub(crate) fn check_metadata(resource: &Resource, object: &Value, path: &str) ->
     };
     for (key, value) in map("labels") {
         check_key(key, &format!("{path}.labels"), &mut errors);
-        let text = value.as_str().unwrap_or_default();
-        let field = format!("{path}.labels");
-        if text.len() > 63 {
-            errors.push(FieldError::invalid(
-                &field,
-                value,
-                "must be no more than 63 bytes",
-            ));
-        }
-        if !matches(3, text) {
-            errors.push(FieldError::invalid(&field, value, format!("a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{VALUE}')")));
-        }
+        check_label_value(value, &format!("{path}.labels"), &mut errors);
     }
     for (key, _) in map("annotations") {
         check_key(&key.to_lowercase(), &format!("{path}.annotations"), &mut errors);
@@ -210,6 +199,17 @@ pub(crate) fn check_metadata(resource: &Resource, object: &Value, path: &str) ->
         }
     }
     errors
+}
+
+/// The errors of a label's value.
+pub(super) fn check_label_value(value: &Value, field: &str, errors: &mut Vec<FieldError>) {
+    let text = value.as_str().unwrap_or_default();
+    if text.len() > 63 {
+        errors.push(FieldError::invalid(field, value, "must be no more than 63 bytes"));
+    }
+    if !matches(3, text) {
+        errors.push(FieldError::invalid(field, value, format!("a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '{VALUE}')")));
+    }
 }
 
 /// An owner reference in the field order of the original.

@@ -23,12 +23,31 @@ const DECIMAL: [(&str, i32); 10] = [
 /// Numbers are in billionths.
 const SCALE: i32 = 9;
 
-/// Rewrites a quantity with the largest suffix that needs no fraction; `None` if it is not a quantity.
-pub(crate) fn canonical(text: &str) -> Option<String> {
+/// The amount in billionths; `None` if it is not a quantity.
+pub(crate) fn number(text: &str) -> Option<i128> {
+    let (number, suffix) = parts(text);
+    let billionths = billionths(number)?;
+    if let Some((_, shift)) = BINARY.iter().find(|(name, _)| *name == suffix) {
+        return billionths.checked_mul(1 << shift);
+    }
+    let known = DECIMAL.iter().find(|(name, _)| *name == suffix);
+    let exponent = match known {
+        Some((_, exponent)) => *exponent,
+        None => suffix.strip_prefix(['e', 'E'])?.parse().ok()?,
+    };
+    shift(billionths, exponent)
+}
+
+fn parts(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '+' | '-')))
         .unwrap_or(text.len());
-    let (number, suffix) = text.split_at(end);
+    text.split_at(end)
+}
+
+/// Rewrites a quantity with the largest suffix that needs no fraction; `None` if it is not a quantity.
+pub(crate) fn canonical(text: &str) -> Option<String> {
+    let (number, suffix) = parts(text);
     let billionths = billionths(number)?;
     if let Some((_, shift)) = BINARY.iter().find(|(name, _)| *name == suffix) {
         let value = billionths.checked_mul(1 << shift)?;

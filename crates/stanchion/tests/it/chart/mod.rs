@@ -24,16 +24,19 @@ fn chart() -> PathBuf {
         .unwrap()
 }
 
-/// The program `helm`: beside the programs of a control plane, or in `PATH`. A test without it, or without kubectl, is
-/// reported as skipped.
+/// The program `helm`: the one that `STANCHION_HELM` names, or beside the programs of a control plane, or in `PATH`. A
+/// test without it, or without kubectl, is reported as skipped.
 fn helm(test: &str) -> Option<PathBuf> {
+    let named = std::env::var_os("STANCHION_HELM").map(PathBuf::from);
     let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = assets
-        .into_iter()
-        .chain(std::env::split_paths(&path))
-        .map(|folder| folder.join("helm"))
-        .find(|program| program.is_file());
+    let found = named.or_else(|| {
+        assets
+            .into_iter()
+            .chain(std::env::split_paths(&path))
+            .map(|folder| folder.join("helm"))
+            .find(|program| program.is_file())
+    });
     let missing = match (&found, kubectl::find()) {
         (None, _) => "helm is neither in KUBEBUILDER_ASSETS nor on the PATH",
         (_, Err(why)) => why,

@@ -95,10 +95,14 @@ pub(crate) fn complete(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// The error for a Service address that another Service already has.
+/// The errors for an address and for ports that another Service already has.
 pub(crate) fn taken_address(store: &Store, resource: &Resource, object: &Value) -> Vec<FieldError> {
     if &*resource.storage == "/services" {
-        service::taken_address(store, object).into_iter().collect()
+        let address = service::taken_address(store, object);
+        address
+            .into_iter()
+            .chain(service::taken_ports(store, object))
+            .collect()
     } else {
         Vec::new()
     }

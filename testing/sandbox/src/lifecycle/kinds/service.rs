@@ -26,6 +26,43 @@ pub(super) fn taken_address(store: &Store, object: &Value) -> Option<FieldError>
     taken.then(|| FieldError::invalid("spec.clusterIPs", &json!([address]), detail))
 }
 
+/// Ports of nodes that other Services use.
+pub(super) fn taken_ports(store: &Store, object: &Value) -> Vec<FieldError> {
+    let ports = |object: &Value| -> Vec<(Value, Value)> {
+        let list = object.pointer("/spec/ports").and_then(Value::as_array);
+        let ports = list.into_iter().flatten();
+        ports
+            .filter_map(|port| {
+                Some((
+                    port.get("nodePort")?.clone(),
+                    port.get("protocol").cloned().unwrap_or_default(),
+                ))
+            })
+            .collect()
+    };
+    let wanted = ports(object);
+    if wanted.is_empty() {
+        return Vec::new();
+    }
+    let others = store.list("/services", None).objects;
+    let used: Vec<(Value, Value)> = others
+        .iter()
+        .flat_map(|(_, other)| ports(other.value()))
+        .collect();
+    let list = object.pointer("/spec/ports").and_then(Value::as_array);
+    list.into_iter()
+        .flatten()
+        .enumerate()
+        .filter_map(|(index, port)| {
+            let number = port.get("nodePort")?;
+            let protocol = port.get("protocol").cloned().unwrap_or_default();
+            let is_used = used.contains(&(number.clone(), protocol));
+            let field = format!("spec.ports[{index}].nodePort");
+            is_used.then(|| FieldError::invalid(field, number, "provided port is already allocated"))
+        })
+        .collect()
+}
+
 /// Fields that depend on the type of a Service are removed with the type, unless the change sets them.
 pub(super) fn change_of_type(old: &Value, new: &mut Value) {
     let (before, now) = (text(old, "/spec/type"), text(new, "/spec/type").to_owned());

@@ -2,8 +2,11 @@
 //! Everything that is not listed here is not checked.
 
 mod access;
+mod autoscaling;
+mod cluster;
 mod networking;
 mod objects;
+mod pods;
 mod rule;
 mod scaling;
 mod services;
@@ -138,8 +141,11 @@ pub(super) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
                 rule.check(at, value, &mut errors);
             });
         }
+        let claims: Vec<&str> = values::items(object, "", "/spec/volumeClaimTemplates")
+            .map(|(_, claim)| text(claim, "/metadata/name"))
+            .collect();
         each(object, root, &mut |at, pod| {
-            objects::references(at, pod, &mut errors);
+            pods::check(at, pod, &claims, &mut errors)
         });
     }
     match storage {
@@ -149,7 +155,7 @@ pub(super) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
         "apps/deployments" => workloads::deployment(object, &mut errors),
         "apps/statefulsets" => workloads::stateful_set(object, &mut errors),
         "batch/jobs" => workloads::job(object, &mut errors),
-        "autoscaling/horizontalpodautoscalers" => scaling::autoscaler(object, &mut errors),
+        "autoscaling/horizontalpodautoscalers" => autoscaling::check(object, &mut errors),
         "policy/poddisruptionbudgets" => scaling::disruption_budget(object, &mut errors),
         "networking.k8s.io/ingresses" => networking::ingress(object, &mut errors),
         "networking.k8s.io/networkpolicies" => networking::network_policy(object, &mut errors),
@@ -165,6 +171,12 @@ pub(super) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
         }
         "/secrets" => objects::secret(object, &mut errors),
         "/configmaps" => objects::config_map(object, &mut errors),
+        "apps/daemonsets" => workloads::daemon_set(object, &mut errors),
+        "scheduling.k8s.io/priorityclasses" => cluster::priority_class(object, &mut errors),
+        "storage.k8s.io/storageclasses" => cluster::storage_class(object, &mut errors),
+        "networking.k8s.io/ingressclasses" => cluster::ingress_class(object, &mut errors),
+        "discovery.k8s.io/endpointslices" => cluster::endpoint_slice(object, &mut errors),
+        "/resourcequotas" => cluster::quota(object, &mut errors),
         "batch/cronjobs" => {
             errors.extend(objects::schedule(text(object, "/spec/schedule")));
             workloads::cron_job(object, &mut errors);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::error::{Fault, FieldError};
+use crate::error::FieldError;
 use crate::store::text;
 
 /// The required keys of some types of Secrets.
@@ -11,75 +11,6 @@ const SECRET_KEYS: &[(&str, &[&str])] = &[
     ("kubernetes.io/ssh-auth", &["ssh-privatekey"]),
     ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
 ];
-
-/// The sources of a volume, in the order of the original's checks.
-const VOLUMES: [&str; 12] = [
-    "emptyDir",
-    "hostPath",
-    "secret",
-    "nfs",
-    "iscsi",
-    "persistentVolumeClaim",
-    "downwardAPI",
-    "configMap",
-    "projected",
-    "ephemeral",
-    "csi",
-    "image",
-];
-
-/// References within a pod.
-pub(super) fn references(at: &str, pod: &Value, errors: &mut Vec<FieldError>) {
-    let list = |key: &str| pod.get(key).and_then(Value::as_array).into_iter().flatten();
-    let volumes: Vec<&str> = list("volumes").map(|volume| text(volume, "/name")).collect();
-    for (index, volume) in list("volumes").enumerate() {
-        let sources = VOLUMES.iter().filter(|source| volume.get(source).is_some());
-        for source in sources.skip(1) {
-            let at = format!("{at}.volumes[{index}].{source}");
-            errors.push(FieldError::forbidden(
-                at,
-                "may not specify more than 1 volume type",
-            ));
-        }
-    }
-    for key in ["containers", "initContainers"] {
-        for (index, container) in list(key).enumerate() {
-            let at = format!("{at}.{key}[{index}]");
-            let inner = |key: &str| {
-                container
-                    .get(key)
-                    .and_then(Value::as_array)
-                    .into_iter()
-                    .flatten()
-                    .enumerate()
-            };
-            for (index, mount) in inner("volumeMounts") {
-                let name = text(mount, "/name");
-                if !volumes.contains(&name) {
-                    let at = format!("{at}.volumeMounts[{index}].name");
-                    errors.push(FieldError::new(Fault::NotFound, at, Some(json!(name)), ""));
-                }
-            }
-            for (index, variable) in inner("env") {
-                if !text(variable, "/value").is_empty() && variable.get("valueFrom").is_some() {
-                    let at = format!("{at}.env[{index}].valueFrom");
-                    let detail = "may not be specified when `value` is not empty";
-                    errors.push(FieldError::invalid(at, &json!(""), detail));
-                }
-            }
-            for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
-                let handlers = ["exec", "grpc", "httpGet", "tcpSocket"];
-                let given = container.get(probe).and_then(Value::as_object);
-                if given.is_some_and(|probe| !handlers.iter().any(|handler| probe.contains_key(*handler))) {
-                    errors.push(FieldError::required(
-                        format!("{at}.{probe}"),
-                        "must specify a handler type",
-                    ));
-                }
-            }
-        }
-    }
-}
 
 /// The keys that a type of Secret requires.
 pub(super) fn secret(object: &Value, errors: &mut Vec<FieldError>) {

@@ -68,6 +68,7 @@ pub(super) fn check(object: &Value, errors: &mut Vec<FieldError>) {
     }
     addresses(object, kind, errors);
     traffic(object, kind, errors);
+    balancer(object, kind, errors);
 }
 
 fn node_port(at: &str, kind: &str, port: &Value, errors: &mut Vec<FieldError>) {
@@ -146,5 +147,42 @@ fn traffic(object: &Value, kind: &str, errors: &mut Vec<FieldError>) {
             seconds,
             detail,
         ));
+    }
+}
+
+/// Fields of load balancers, and how requests are spread.
+fn balancer(object: &Value, kind: &str, errors: &mut Vec<FieldError>) {
+    const CLOSE: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
+    for key in ["loadBalancerClass", "allocateLoadBalancerNodePorts"] {
+        if object.pointer(&format!("/spec/{key}")).is_some() && kind != "LoadBalancer" {
+            let detail = "may only be used when `type` is 'LoadBalancer'";
+            errors.push(FieldError::forbidden(format!("spec.{key}"), detail));
+        }
+    }
+    let ranges = "/spec/loadBalancerSourceRanges";
+    for (at, range) in items(object, "spec.LoadBalancerSourceRanges", ranges) {
+        let (address, bits) = range
+            .as_str()
+            .and_then(|range| range.split_once('/'))
+            .unwrap_or_default();
+        if address.parse::<IpAddr>().is_err() || bits.parse::<u8>().is_err() {
+            let detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
+            errors.push(FieldError::invalid(at, range, detail));
+        }
+    }
+    let close = text(object, "/spec/trafficDistribution");
+    if !close.is_empty() {
+        one_of("spec.trafficDistribution", close, &CLOSE, errors);
+    }
+    if text(object, "/spec/ipFamilyPolicy") == "RequireDualStack" && text(object, "/spec/clusterIP") != "None"
+    {
+        let detail = "this cluster is not configured for dual-stack services";
+        let given = json!("RequireDualStack");
+        errors.push(FieldError::invalid("spec.ipFamilyPolicy", &given, detail));
+    }
+    for (at, family) in items(object, "spec.ipFamilies", "/spec/ipFamilies") {
+        if family == "IPv6" && text(object, "/spec/clusterIP") != "None" {
+            errors.push(FieldError::invalid(at, family, "not configured on this cluster"));
+        }
     }
 }

@@ -98,6 +98,34 @@ pub(super) fn stateful_set(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
+/// The strategy of a `DaemonSet`.
+pub(super) fn daemon_set(object: &Value, errors: &mut Vec<FieldError>) {
+    let rolling = object.pointer("/spec/updateStrategy/rollingUpdate");
+    match text(object, "/spec/updateStrategy/type") {
+        "OnDelete" => {}
+        "" | "RollingUpdate" => {
+            let limit = |key: &str| rolling.and_then(|rolling| rolling.get(key));
+            if is_zero(limit("maxUnavailable")) && limit("maxSurge").is_none_or(|surge| is_zero(Some(surge)))
+            {
+                let detail = "cannot be 0 when maxSurge is 0";
+                let field = "spec.updateStrategy.rollingUpdate.maxUnavailable";
+                errors.push(FieldError::required(field, detail));
+            }
+        }
+        other => {
+            // Shown with the names of its Go fields.
+            let shown = json!({"Type": other, "RollingUpdate": rolling});
+            let detail = "supported values: \"RollingUpdate\", \"OnDelete\"";
+            errors.push(FieldError::new(
+                Fault::NotSupported,
+                "spec.updateStrategy",
+                Some(shown),
+                detail,
+            ));
+        }
+    }
+}
+
 /// The counters of a Job.
 pub(super) fn job(object: &Value, errors: &mut Vec<FieldError>) {
     let mode = text(object, "/spec/completionMode");
@@ -111,8 +139,32 @@ pub(super) fn job(object: &Value, errors: &mut Vec<FieldError>) {
     }
 }
 
-/// The schedule and the template of a `CronJob`.
+/// The name, the schedule and the template of a `CronJob`.
 pub(super) fn cron_job(object: &Value, errors: &mut Vec<FieldError>) {
+    let name = text(object, "/metadata/name");
+    if name.len() > 52 {
+        // Its Jobs get a suffix of eleven characters.
+        let detail = "must be no more than 52 characters";
+        errors.push(FieldError::invalid("metadata.name", &json!(name), detail));
+    }
+    let schedule = text(object, "/spec/schedule");
+    let zone = object.pointer("/spec/timeZone").and_then(Value::as_str);
+    if schedule.contains("TZ") && zone.is_some() {
+        let detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        errors.push(FieldError::invalid("spec.schedule", &json!(schedule), detail));
+    }
+    match zone {
+        Some("") => {
+            let detail = "timeZone must be nil or non-empty string";
+            errors.push(FieldError::invalid("spec.timeZone", &json!(""), detail));
+        }
+        Some(zone) if zone.eq_ignore_ascii_case("local") => {
+            let detail =
+                "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+            errors.push(FieldError::invalid("spec.timeZone", &json!(zone), detail));
+        }
+        _ => {}
+    }
     if text(object, "/spec/schedule").is_empty() {
         errors.push(FieldError::required("spec.schedule", ""));
     }

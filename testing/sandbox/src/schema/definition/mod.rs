@@ -1,5 +1,6 @@
 //! Validation of a `CustomResourceDefinition`.
 
+mod expressions;
 mod openapi;
 mod version;
 
@@ -87,6 +88,26 @@ fn names(spec: &Value, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(field, &json!(name), format!("{head}{RULE}")));
         }
     }
+    let names_of = |key: &str| {
+        let list = spec.pointer(&format!("/names/{key}")).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_str).enumerate()
+    };
+    for key in ["shortNames", "categories"] {
+        for (index, name) in names_of(key).filter(|(_, name)| !lifecycle::is_dns_1035_label(name)) {
+            let field = format!("spec.names.{key}[{index}]");
+            errors.push(FieldError::invalid(field, &json!(name), RULE));
+        }
+    }
+    let list = text(spec, "/names/listKind");
+    if !list.is_empty() && list == text(spec, "/names/kind") {
+        let detail = "kind and listKind may not be the same";
+        errors.push(FieldError::invalid("spec.names.listKind", &json!(list), detail));
+    }
+    let group = text(spec, "/group");
+    if !group.is_empty() && !group.contains('.') {
+        let detail = "should be a domain with at least one dot";
+        errors.push(FieldError::invalid("spec.group", &json!(group), detail));
+    }
     for (index, version) in versions(spec).iter().enumerate() {
         let name = text(version, "/name");
         if !lifecycle::is_dns_1035_label(name) {
@@ -103,25 +124,63 @@ fn names(spec: &Value, errors: &mut Vec<FieldError>) {
 }
 
 fn conversion(spec: &Value, errors: &mut Vec<FieldError>) {
-    if text(spec, "/conversion/strategy") != "Webhook" {
+    const REVIEWS: &str = "spec.conversion.conversionReviewVersions";
+    const CLIENT: &str = "spec.conversion.webhookClientConfig";
+    let strategy = text(spec, "/conversion/strategy");
+    let client = spec.pointer("/conversion/webhook/clientConfig");
+    let reviews = spec.pointer("/conversion/webhook/conversionReviewVersions");
+    if strategy != "Webhook" {
+        if !matches!(strategy, "" | "None") {
+            let detail = "supported values: \"None\", \"Webhook\"";
+            let field = "spec.conversion.strategy";
+            errors.push(FieldError::new(
+                Fault::NotSupported,
+                field,
+                Some(json!(strategy)),
+                detail,
+            ));
+        }
+        for field in [client.map(|_| CLIENT), reviews.map(|_| REVIEWS)]
+            .into_iter()
+            .flatten()
+        {
+            let detail = "should not be set when strategy is not set to Webhook";
+            errors.push(FieldError::forbidden(field, detail));
+        }
         return;
     }
-    let webhook = spec.pointer("/conversion/webhook");
-    if webhook.and_then(|webhook| webhook.get("clientConfig")).is_none() {
-        let detail = "required when strategy is set to Webhook";
-        errors.push(FieldError::required(
-            "spec.conversion.webhookClientConfig",
-            detail,
-        ));
+    match client {
+        None => errors.push(FieldError::required(
+            CLIENT,
+            "required when strategy is set to Webhook",
+        )),
+        Some(client) if client.get("url").is_some() == client.get("service").is_some() => {
+            let detail = "exactly one of url or service is required";
+            errors.push(FieldError::required(CLIENT, detail));
+        }
+        Some(client) => {
+            let scheme = text(client, "/url").split("://").next().unwrap_or_default();
+            if !matches!(scheme, "" | "https") {
+                let detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
+                errors.push(FieldError::invalid(
+                    format!("{CLIENT}.url"),
+                    &json!(scheme),
+                    detail,
+                ));
+            }
+        }
     }
-    if webhook
-        .and_then(|webhook| webhook.get("conversionReviewVersions"))
-        .is_none()
-    {
-        errors.push(FieldError::required(
-            "spec.conversion.conversionReviewVersions",
-            "",
-        ));
+    match reviews.and_then(Value::as_array) {
+        None => errors.push(FieldError::required(REVIEWS, "")),
+        Some(versions)
+            if !versions
+                .iter()
+                .any(|version| version == "v1" || version == "v1beta1") =>
+        {
+            let detail = "must include at least one of v1, v1beta1";
+            errors.push(FieldError::invalid(REVIEWS, &json!(versions), detail));
+        }
+        Some(_) => {}
     }
 }
 

@@ -8,16 +8,33 @@ use crate::store::text;
 
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 const LISTS: [&str; 3] = ["atomic", "set", "map"];
+const MAPS: [&str; 2] = ["atomic", "granular"];
+const UNSUPPORTED: [&str; 5] = ["$ref", "definitions", "dependencies", "id", "patternProperties"];
 
 /// All errors of a schema and its subschemas.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     one_of(schema, path, "type", &TYPES, errors);
     one_of(schema, path, "x-kubernetes-list-type", &LISTS, errors);
-    if schema.get("$ref").is_some() {
-        errors.push(FieldError::forbidden(
-            format!("{path}.$ref"),
-            "$ref is not supported",
-        ));
+    one_of(schema, path, "x-kubernetes-map-type", &MAPS, errors);
+    for (key, wanted) in [
+        ("x-kubernetes-list-type", "array"),
+        ("x-kubernetes-map-type", "object"),
+    ] {
+        let kind = text(schema, "/type");
+        let is_known =
+            LISTS.contains(&text(schema, &format!("/{key}"))) || schema.get(key) == Some(&json!("granular"));
+        if is_known && kind != wanted {
+            let detail = format!("must be {wanted} if {key} is specified");
+            errors.push(FieldError::invalid(format!("{path}.type"), &json!(kind), detail));
+        }
+    }
+    for key in UNSUPPORTED.iter().filter(|key| schema.get(**key).is_some()) {
+        let detail = format!("{key} is not supported");
+        errors.push(FieldError::forbidden(format!("{path}.{key}"), detail));
+    }
+    if schema.get("items").is_some_and(Value::is_array) {
+        let detail = "items must be a schema object and not an array";
+        errors.push(FieldError::forbidden(format!("{path}.items"), detail));
     }
     if schema.get("uniqueItems") == Some(&json!(true)) {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
@@ -81,9 +98,33 @@ fn lists(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
                     .collect()
             };
             let required = list(items, "required");
-            for key in list(schema, "x-kubernetes-list-map-keys") {
+            let keys = list(schema, "x-kubernetes-list-map-keys");
+            let property = |key: &str| items.pointer(&format!("/properties/{key}"));
+            let mut wrong = |detail: &str| {
+                let at = format!("{path}.x-kubernetes-list-map-keys");
+                errors.push(FieldError::invalid(at, &json!(keys), detail));
+            };
+            if keys.iter().any(|key| property(key).is_none()) {
+                wrong("entries must all be names of item properties");
+            }
+            if keys
+                .iter()
+                .enumerate()
+                .any(|(index, key)| keys.iter().take(index).any(|known| known == key))
+            {
+                wrong("must not contain duplicate entries");
+            }
+            for key in keys.iter().filter(|key| property(key).is_some()) {
+                let kind = property(key)
+                    .map(|property| text(property, "/type"))
+                    .unwrap_or_default();
+                if matches!(kind, "array" | "object") {
+                    let at = format!("{path}.items.properties[{key}].type");
+                    let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                    errors.push(FieldError::invalid(at, &json!(kind), detail));
+                }
                 let default = items.pointer(&format!("/properties/{key}/default"));
-                if default.is_none() && !required.contains(&key) {
+                if default.is_none() && !required.contains(key) {
                     let at = format!("{path}.items.properties[{key}].default");
                     let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
                     errors.push(FieldError::required(at, detail));

@@ -1,19 +1,36 @@
 //! Validation of one version: its columns, its scale subresource, its schema.
 
-use std::sync::LazyLock;
-
-use kube_cel::compile_schema;
-use regex::Regex;
 use serde_json::{Value, json};
 
+use super::expressions::{self, Place};
 use super::openapi;
-use crate::error::{Fault, FieldError};
+use crate::error::FieldError;
 use crate::schema::{Schema, validate};
 use crate::store::text;
+
+/// The formats of a column.
+const FORMATS: [&str; 8] = [
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "float",
+    "int32",
+    "int64",
+    "password",
+];
 
 pub(super) fn check(version: &Value, index: usize, place: &str, errors: &mut Vec<FieldError>) {
     columns(version, place, errors);
     scale(version, place, errors);
+    let warning = version
+        .get("deprecationWarning")
+        .filter(|warning| !warning.is_null());
+    if let Some(warning) = warning.filter(|_| version.get("deprecated") != Some(&json!(true))) {
+        let field = format!("spec.versions[{index}].deprecationWarning");
+        let detail = "can only be set for deprecated versions";
+        errors.push(FieldError::invalid(field, warning, detail));
+    }
     let Some(schema) = version.pointer("/schema/openAPIV3Schema") else {
         let at = format!("spec.versions[{index}].schema.openAPIV3Schema");
         errors.push(FieldError::required(at, ""));
@@ -28,7 +45,7 @@ pub(super) fn check(version: &Value, index: usize, place: &str, errors: &mut Vec
     openapi::check(schema, &at, errors);
     // The original checks the structure only of an otherwise valid schema.
     if errors.len() == before {
-        structural(schema, &at, true, errors);
+        structural(schema, Place::root(&at), errors);
     }
 }
 
@@ -40,6 +57,15 @@ fn columns(version: &Value, place: &str, errors: &mut Vec<FieldError>) {
         if !matches!(kind, "boolean" | "date" | "integer" | "number" | "string") {
             let detail = "must be one of boolean,date,integer,number,string";
             errors.push(FieldError::invalid(format!("{at}.type"), &json!(kind), detail));
+        }
+        let format = text(column, "/format");
+        if !format.is_empty() && !FORMATS.contains(&format) {
+            let detail = format!("must be one of {}", FORMATS.join(","));
+            errors.push(FieldError::invalid(
+                format!("{at}.format"),
+                &json!(format),
+                detail,
+            ));
         }
         if text(column, "/jsonPath").is_empty() {
             errors.push(FieldError::required(format!("{at}.JSONPath"), ""));
@@ -63,111 +89,18 @@ fn scale(version: &Value, place: &str, errors: &mut Vec<FieldError>) {
         let at = format!("{place}.subresources.scale.{key}");
         errors.push(FieldError::invalid(at, &json!(path), detail));
     }
-}
-
-/// Rules must exist and must parse. The type check covers only the fields of `self`.
-fn expressions(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
-    let rules = schema.get("x-kubernetes-validations").and_then(Value::as_array);
-    for (index, rule) in rules.into_iter().flatten().enumerate() {
-        let at = format!("{path}.x-kubernetes-validations[{index}].rule");
-        if text(rule, "/rule").trim().is_empty() {
-            errors.push(FieldError::required(at, "rule is not specified"));
-            continue;
-        }
-        let alone = json!({"type": schema.get("type"), "x-kubernetes-validations": [rule]});
-        for error in compile_schema(&alone).compilation_errors() {
-            let detail = format!("compilation failed: {error}");
-            errors.push(FieldError::invalid(at.clone(), &rule["rule"], detail));
-        }
-        if let Some(field) = unknown_field(schema, text(rule, "/rule")) {
-            let detail = format!("compilation failed: ERROR: <input>: undefined field '{field}'");
-            errors.push(FieldError::invalid(at.clone(), &rule["rule"], detail));
-        }
-        words(
-            schema,
-            rule,
-            &format!("{path}.x-kubernetes-validations[{index}]"),
-            errors,
-        );
+    let selector = text(scale, "/labelSelectorPath");
+    let is_inside = selector.starts_with(".spec.") || selector.starts_with(".status.");
+    if !selector.is_empty() && !is_inside {
+        let at = format!("{place}.subresources.scale.labelSelectorPath");
+        let detail = "should be a json path under either .spec or .status";
+        errors.push(FieldError::invalid(at, &json!(selector), detail));
     }
-}
-
-/// The message, the reason and the field path of a rule.
-fn words(schema: &Value, rule: &Value, at: &str, errors: &mut Vec<FieldError>) {
-    const REASONS: [&str; 4] = [
-        "FieldValueDuplicate",
-        "FieldValueForbidden",
-        "FieldValueInvalid",
-        "FieldValueRequired",
-    ];
-    let reason = text(rule, "/reason");
-    if !reason.is_empty() && !REASONS.contains(&reason) {
-        let known: Vec<String> = REASONS.iter().map(|known| format!("\"{known}\"")).collect();
-        let detail = format!("supported values: {}", known.join(", "));
-        errors.push(FieldError::new(
-            Fault::NotSupported,
-            format!("{at}.reason"),
-            Some(json!(reason)),
-            detail,
-        ));
-    }
-    let message = text(rule, "/message");
-    if message.contains(['\n', '\r']) {
-        let detail = "must not contain line breaks";
-        errors.push(FieldError::invalid(
-            format!("{at}.message"),
-            &json!(message),
-            detail,
-        ));
-    }
-    let path = text(rule, "/fieldPath");
-    let first = path
-        .strip_prefix('.')
-        .and_then(|path| path.split(['.', '[']).next());
-    let known = |name: &str| {
-        schema
-            .pointer("/properties")
-            .is_some_and(|all| all.get(name).is_some())
-    };
-    if !path.is_empty() && !path.starts_with('[') && !first.is_some_and(known) {
-        let detail = "must be a valid path";
-        errors.push(FieldError::invalid(
-            format!("{at}.fieldPath"),
-            &json!(path),
-            detail,
-        ));
-    }
-}
-
-/// The first field of `self` in a rule that the schema does not have, if the schema lists all fields.
-fn unknown_field(schema: &Value, rule: &str) -> Option<String> {
-    static LITERALS: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r#""(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'"#).ok());
-    static FIELDS: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"\b(?:self|oldSelf)\.([A-Za-z][A-Za-z0-9_]*)\s*(\()?").ok());
-    let properties = schema.get("properties")?.as_object()?;
-    let open = [
-        "additionalProperties",
-        "x-kubernetes-preserve-unknown-fields",
-        "x-kubernetes-embedded-resource",
-    ];
-    if open.iter().any(|key| schema.get(*key).is_some()) {
-        return None;
-    }
-    let rule = LITERALS.as_ref()?.replace_all(rule, "''");
-    let names = FIELDS.as_ref()?.captures_iter(&rule);
-    // A name with a call is a function; escaped names are not checked.
-    let mut names = names.filter(|found| found.get(2).is_none());
-    names.find_map(|found| {
-        let name = found.get(1)?.as_str();
-        let known = properties.contains_key(name) || name.contains("__");
-        let root = matches!(name, "apiVersion" | "kind" | "metadata");
-        (!known && !root).then(|| name.to_owned())
-    })
 }
 
 /// Every node of a structural schema has a type, and its keywords fit together.
-fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
+fn structural(schema: &Value, place: Place<'_>, errors: &mut Vec<FieldError>) {
+    let (path, root) = (place.path, place.is_root);
     let flag = |key: &str| schema.get(key).and_then(Value::as_bool).unwrap_or_default();
     let kind = text(schema, "/type");
     let untyped = flag("x-kubernetes-int-or-string") || flag("x-kubernetes-preserve-unknown-fields");
@@ -202,7 +135,8 @@ fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldErro
             detail,
         ));
     }
-    expressions(schema, path, errors);
+    embedded(schema, path, errors);
+    expressions::check(schema, place, errors);
     if let Some(default) = schema.get("default") {
         let at = format!("{path}.default");
         let wrong = validate::check(Schema::custom(schema), default, "").into_iter();
@@ -228,16 +162,30 @@ fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldErro
             condition(part, &format!("{path}.{key}[{index}]"), is_either, errors);
         }
     }
+    if let Some(part) = schema.get("not") {
+        condition(part, &format!("{path}.not"), false, errors);
+    }
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, child) in properties.into_iter().flatten() {
         if root && name == "metadata" {
             metadata(child, &format!("{path}.properties[metadata]"), errors);
             continue;
         }
-        structural(child, &format!("{path}.properties[{name}]"), false, errors);
+        let at = format!("{path}.properties[{name}]");
+        let kind = text(child, "/type");
+        if root && matches!(name.as_str(), "kind" | "apiVersion") && kind != "string" {
+            errors.push(FieldError::invalid(
+                format!("{at}.type"),
+                &json!(kind),
+                "must be string",
+            ));
+        }
+        structural(child, place.inside(&at), errors);
     }
     if let Some(items) = schema.get("items") {
-        structural(items, &format!("{path}.items"), false, errors);
+        let at = format!("{path}.items");
+        let is_map = text(schema, "/x-kubernetes-list-type") == "map";
+        structural(items, place.item(&at, is_map), errors);
     } else if kind == "array" {
         errors.push(FieldError::required(format!("{path}.items"), "must be specified"));
     }
@@ -251,12 +199,42 @@ fn structural(schema: &Value, path: &str, root: bool, errors: &mut Vec<FieldErro
                 "additionalProperties and properties are mutual exclusive",
             ));
         }
-        structural(values, &format!("{path}.additionalProperties"), false, errors);
+        structural(
+            values,
+            place.inside(&format!("{path}.additionalProperties")),
+            errors,
+        );
+    }
+}
+
+/// An embedded resource is an object with known or unknown fields.
+fn embedded(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let flag = |key: &str| schema.get(key) == Some(&json!(true));
+    if !flag("x-kubernetes-embedded-resource") {
+        return;
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    if properties.is_none_or(serde_json::Map::is_empty) && !flag("x-kubernetes-preserve-unknown-fields") {
+        let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        errors.push(FieldError::required(format!("{path}.properties"), detail));
+    }
+    let kind = text(schema, "/type");
+    if kind != "object" {
+        let detail = "must be object if x-kubernetes-embedded-resource is true";
+        errors.push(FieldError::invalid(format!("{path}.type"), &json!(kind), detail));
     }
 }
 
 /// A schema may restrict only the name in the metadata.
 fn metadata(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    let kind = text(schema, "/type");
+    if kind != "object" {
+        errors.push(FieldError::invalid(
+            format!("{path}.type"),
+            &json!(kind),
+            "must be object",
+        ));
+    }
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut others = properties
         .into_iter()
@@ -275,6 +253,14 @@ fn condition(part: &Value, path: &str, typed: bool, errors: &mut Vec<FieldError>
             format!("{path}.type"),
             "must be empty to be structural",
         ));
+    }
+    if part.get("description").is_some() {
+        let detail = "must be empty to be structural";
+        errors.push(FieldError::forbidden(format!("{path}.description"), detail));
+    }
+    if part.get("default").is_some() {
+        let detail = "must be undefined to be structural";
+        errors.push(FieldError::forbidden(format!("{path}.default"), detail));
     }
     let properties = part.get("properties").and_then(Value::as_object);
     for (name, child) in properties.into_iter().flatten() {
