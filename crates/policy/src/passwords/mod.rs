@@ -48,7 +48,7 @@ enum StoredValue {
         secret: String,
         key: String,
         length: u32,
-        live: Option<Secret>,
+        live: Option<Box<Secret>>,
     },
 }
 
@@ -77,7 +77,7 @@ pub async fn read(
                 secret: secret.clone(),
                 key: key.clone(),
                 length: *length,
-                live: secrets.get(secret).await?.cloned(),
+                live: secrets.get(secret).await?.cloned().map(Box::new),
             },
         };
         stored.push(StoredPassword {
@@ -107,7 +107,7 @@ pub fn decide(
                 live,
             } => {
                 let policy = &parent.key.name;
-                let (value, child) = made(role, live.as_ref(), (secret, key, *length), policy, random);
+                let (value, child) = made(role, live.as_deref(), (secret, key, *length), policy, random);
                 let takeover = match live {
                     Some(live) if live.labels().get(POLICY_LABEL) == Some(&label(policy)) => Takeover::Adopt,
                     _ => Takeover::Refuse,
@@ -115,7 +115,7 @@ pub fn decide(
                 let intent = Intent::new(&child, parent)?;
                 passwords
                     .secrets
-                    .extend(apply::decide(intent, live.as_ref(), parent, takeover)?);
+                    .extend(apply::decide(intent, live.as_deref(), parent, takeover)?);
                 value
             }
         };

@@ -190,6 +190,7 @@ impl Prerequisites {
     }
 
     /// Decides about the upgrade again, with the database's answer.
+    #[must_use]
     pub fn with_answer(self, wanted: &Wanted, current: &Current) -> Self {
         let upgrade = upgrade::find(wanted, current, self.release.as_ref());
         Self {
