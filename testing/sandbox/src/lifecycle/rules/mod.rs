@@ -145,7 +145,7 @@ pub(super) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
             .map(|(_, claim)| text(claim, "/metadata/name"))
             .collect();
         each(object, root, &mut |at, pod| {
-            pods::check(at, pod, &claims, &mut errors)
+            pods::check(at, pod, &claims, &mut errors);
         });
     }
     match storage {

@@ -137,18 +137,7 @@ fn structural(schema: &Value, place: Place<'_>, errors: &mut Vec<FieldError>) {
     }
     embedded(schema, path, errors);
     expressions::check(schema, place, errors);
-    if let Some(default) = schema.get("default") {
-        let at = format!("{path}.default");
-        let wrong = validate::check(Schema::custom(schema), default, "").into_iter();
-        errors.extend(wrong.map(|error| FieldError {
-            field: if error.field.is_empty() {
-                at.clone()
-            } else {
-                format!("{at}.{}", error.field)
-            },
-            ..error
-        }));
-    }
+    default(schema, path, errors);
     for key in ["allOf", "anyOf", "oneOf"] {
         for (index, part) in schema
             .get(key)
@@ -204,6 +193,22 @@ fn structural(schema: &Value, place: Place<'_>, errors: &mut Vec<FieldError>) {
             place.inside(&format!("{path}.additionalProperties")),
             errors,
         );
+    }
+}
+
+/// A default must fit its own schema.
+fn default(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if let Some(default) = schema.get("default") {
+        let at = format!("{path}.default");
+        let wrong = validate::check(Schema::custom(schema), default, "").into_iter();
+        errors.extend(wrong.map(|error| FieldError {
+            field: if error.field.is_empty() {
+                at.clone()
+            } else {
+                format!("{at}.{}", error.field)
+            },
+            ..error
+        }));
     }
 }
 
