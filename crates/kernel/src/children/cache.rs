@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::owned::{self, Digest};
 use super::{ChildKind, Children};
-use crate::apply::annotated;
+use crate::apply::{Observed, annotated};
 use crate::context::Parent;
 use crate::watch::dependencies::{Key, version};
 use crate::watch::related::is_ours;
@@ -247,6 +247,14 @@ impl<K: ChildKind> ChildCache<K> {
         bereft
     }
 
+    fn update(&self, owner: &Key, name: &str, change: impl FnOnce(&mut Child<K::Summary>)) {
+        let mut all = self.write();
+        let child = all.get_mut(owner).and_then(|children| children.get_mut(name));
+        if let Some(child) = child {
+            change(child);
+        }
+    }
+
     fn read(&self) -> RwLockReadGuard<'_, ByOwner<K>> {
         self.children.read()
     }
@@ -266,6 +274,9 @@ pub(crate) trait AnyCache: Send + Sync {
 
     /// Records that a comparison found a child as intended.
     fn verified(&self, owner: &Key, name: &str);
+
+    /// Records that a child is being deleted: a pass before the watch reports it does not delete the child again.
+    fn deleted(&self, owner: &Key, child: &Observed);
 }
 
 impl<K: ChildKind> AnyCache for ChildCache<K> {
@@ -280,11 +291,13 @@ impl<K: ChildKind> AnyCache for ChildCache<K> {
     }
 
     fn verified(&self, owner: &Key, name: &str) {
-        let mut all = self.write();
-        let child = all.get_mut(owner).and_then(|children| children.get_mut(name));
-        if let Some(child) = child {
-            child.verified = child.owned;
-        }
+        self.update(owner, name, |child| child.verified = child.owned);
+    }
+
+    fn deleted(&self, owner: &Key, child: &Observed) {
+        self.update(owner, &child.name, |known| {
+            known.terminating |= child.uid.as_ref() == Some(&known.uid);
+        });
     }
 }
 

@@ -103,6 +103,9 @@ impl Writer {
             }
             ObjectChange::Delete(object) => {
                 self.remove(&object).await?;
+                if let Some(cache) = self.context.child_caches.of_kind(&object.resource) {
+                    cache.deleted(&self.context.parent.key, &object);
+                }
                 written.deleted(&object);
             }
         }

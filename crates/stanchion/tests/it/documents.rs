@@ -17,15 +17,19 @@ const PAGES: [&str; 5] = [
 const CRATES: [&str; 5] = ["gitlab", "kernel", "policy", "supabase", "user"];
 /// Words in these places that are not reasons, each with its meaning.
 const OTHER_WORDS: &[(&str, &str)] = &[
+    ("AuthorizationHeaderMalformed", "an error code of S3"),
+    ("AuthorizationQueryParametersError", "an error code of S3"),
     ("BadLuck", "of a table of test cases"),
     ("By", "a unit of OpenTelemetry"),
     ("Fail", "the failure policy of a webhook"),
     ("False", "a status of a condition"),
+    ("IllegalLocationConstraintException", "an error code of S3"),
     ("Ignore", "the failure policy of a webhook"),
     ("Keeper", "a kind of object in the sealed marks"),
     ("Normal", "a type of event"),
     ("OAuth", "of an error message"),
     ("Opaque", "a type of Secret"),
+    ("PermanentRedirect", "an error code of S3"),
     ("PostgreSQL", "of an error message"),
     ("PostgresUser", "a kind"),
     ("Reconcile", "an action of events"),
