@@ -64,7 +64,7 @@ impl Database {
     /// does by hand.
     pub(super) fn outside(&self, what: &Value) {
         // Users may be late: they act in order, and wait for what they have asked for.
-        if !self.healed.load(Ordering::Relaxed) {
+        if !self.is_healed() {
             if let Some(health) = what["health"].as_str() {
                 self.hub.set(health_of(health));
             }
@@ -84,6 +84,11 @@ impl Database {
         self.healed.store(true, Ordering::Relaxed);
         self.hub.set(Health::Up);
         self.hub.bucket().set(Health::Up);
+    }
+
+    /// Whether nothing outside breaks any more.
+    pub(super) fn is_healed(&self) -> bool {
+        self.healed.load(Ordering::Relaxed)
     }
 
     /// What is on it, and which of these passwords each login accepts.

@@ -52,6 +52,8 @@ pub struct Supabase {
 impl Scenario for Supabase {
     const NAME: &'static str = "supabase";
     const SQL: bool = true;
+    // A schedule takes seconds: seven components roll out, and the database is prepared in some forty steps.
+    const SCHEDULES: u64 = 20;
     // A deletion waits five minutes for the database, from the time that the API server has written into the object.
     const CLOCK: bool = false;
     const PODS: Option<Duration> = Some(Duration::from_secs(2));
@@ -162,6 +164,10 @@ impl Scenario for Supabase {
             // With its sessions, as an administrator would.
             let _ = server.try_query("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"));
             self.dropped.lock().insert(name.to_owned());
+            // A late user may do it after the end of all disturbances, and nobody would create it again.
+            if self.database.is_healed() {
+                self.create(name);
+            }
         }
         if let Some(name) = what["create"].as_str() {
             self.create(name);

@@ -60,6 +60,9 @@ pub(super) fn map_strings(value: Value, change: &impl Fn(&str) -> String) -> Val
     }
 }
 
+/// How many characters of a value a difference shows.
+const SHOWN: usize = 300;
+
 /// The differences, one line each.
 pub fn differences(expected: &Value, found: &Value) -> Vec<String> {
     let mut lines = Vec::new();
@@ -83,7 +86,20 @@ fn compare(place: &str, expected: &Value, found: &Value, lines: &mut Vec<String>
             }
         }
         _ if expected == found => {}
-        _ => lines.push(format!("{place}: expected {expected}, found {found}")),
+        _ => lines.push(format!(
+            "{place}: expected {}, found {}",
+            shown(expected),
+            shown(found)
+        )),
+    }
+}
+
+/// The beginning of a value: a whole object in a line helps nobody.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
+        None => text,
     }
 }
 
