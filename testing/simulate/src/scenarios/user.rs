@@ -274,6 +274,10 @@ impl Changeable for User {
         (".driftPolicy", "what is only reported stays as it was"),
         (".membershipPolicy", "additional memberships are kept"),
         (".existingRolePolicy", "the role exists"),
+        (
+            ".role.validUntil",
+            "an attribute that the spec does not name is left as it is",
+        ),
     ];
 
     fn base(&self, name: &str) -> Value {
