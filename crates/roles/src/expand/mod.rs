@@ -148,7 +148,8 @@ fn declared_role(role: &Role) -> DesiredRole {
             replication: is(role.replication),
             bypassrls: is(role.bypassrls),
             connection_limit: role.connection_limit.unwrap_or(-1),
-            comment: role.comment.clone(),
+            // PostgreSQL does not keep an empty comment.
+            comment: role.comment.clone().filter(|comment| !comment.is_empty()),
             password_valid_until: role
                 .password_valid_until
                 .as_deref()
@@ -269,3 +270,21 @@ fn memberships(manifest: &Manifest, desired: &mut Desired) {
 
 /// Re-exported for the types that contain it.
 pub use manifest::Retirement;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_comment_is_no_comment() {
+        let commented = |comment: &str| {
+            let role = Role {
+                comment: Some(comment.to_owned()),
+                ..Role::default()
+            };
+            declared_role(&role).state.comment
+        };
+        assert_eq!(commented(""), None);
+        assert_eq!(commented("a"), Some("a".to_owned()));
+    }
+}
