@@ -53,7 +53,7 @@ impl Parent {
             block_owner_deletion: Some(true),
         };
         Self {
-            key: crate::watch::primary::key(object.meta()),
+            key: crate::watch::key(object.meta()),
             uid,
             owner,
         }

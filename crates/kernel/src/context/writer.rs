@@ -103,9 +103,6 @@ impl Writer {
             }
             ObjectChange::Delete(object) => {
                 self.remove(&object).await?;
-                if let Some(cache) = self.context.child_caches.of_kind(&object.resource) {
-                    cache.deleted(&self.context.parent.key, &object);
-                }
                 written.deleted(&object);
             }
         }
@@ -197,6 +194,8 @@ impl Writer {
         Ok(merged)
     }
 
+    /// The only place that deletes an object. The cache learns of it at once, so that no pass deletes a child again before
+    /// its watch has reported the deletion.
     async fn remove(&self, object: &Observed) -> Result<(), Problem> {
         let preconditions = Preconditions {
             uid: object.uid.clone(),
@@ -208,10 +207,14 @@ impl Writer {
         };
         let api = self.context.dynamic(&object.resource);
         match api.delete(&object.name, &params).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-            Err(error) => Err(error.into()),
+            Ok(_) => {}
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
+            Err(error) => return Err(error.into()),
         }
+        if let Some(cache) = self.context.child_caches.of_kind(&object.resource) {
+            cache.deleted(&self.context.parent.key, object);
+        }
+        Ok(())
     }
 
     /// For patches other than server-side apply.

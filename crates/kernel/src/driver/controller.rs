@@ -30,8 +30,7 @@ use crate::scope::Scope;
 use crate::telemetry::metrics::{ControllerMetrics, Queued};
 use crate::watch::dependencies::{Dependencies, Key, version};
 use crate::watch::enqueue::Enqueuers;
-use crate::watch::primary::{Fingerprints, Primary, PrimaryChange, key};
-use crate::watch::{backoff, run_watch};
+use crate::watch::{Fingerprints, Primary, PrimaryChange, backoff, key, run_watch};
 
 /// An object that may be malformed; the watch continues in any case.
 pub(super) type Read<R> = Lenient<<R as Reconciler>::Object>;
@@ -106,7 +105,12 @@ impl<R: Reconciler> Shared<R> {
 
     /// A pass may end after its object is gone: what it recorded then would be kept forever.
     pub(super) fn forget_if_gone(&self, key: &Key) {
-        if !self.fingerprints.has(key) {
+        if self.fingerprints.has(key) {
+            return;
+        }
+        if self.memory.needs_late_cleanup(key) {
+            self.queue.wake(key.clone());
+        } else {
             self.forget(key);
         }
     }
@@ -152,6 +156,8 @@ pub(super) async fn run<R: Reconciler>(
         for change in primary.handle(&event) {
             match change {
                 PrimaryChange::Changed(key) => router.queue.wake(key),
+                // Its state is needed once more, and dropped after that.
+                PrimaryChange::Gone(key) if router.memory.needs_late_cleanup(&key) => router.queue.wake(key),
                 PrimaryChange::Gone(key) => router.forget(&key),
             }
         }
@@ -213,6 +219,8 @@ struct Slot<O> {
     written: Option<Arc<O>>,
     /// Our finalizer is removed. If the removal deletes the object, there is no newer version to detect it by.
     released: bool,
+    /// The object as a pass wrote it that had begun before the object was deleted, and applied after that.
+    applied_late: Option<Arc<O>>,
     /// The result of the last pass.
     ended: LastProblem,
 }
@@ -226,6 +234,7 @@ impl<O> Slot<O> {
             seen: None,
             written: None,
             released: false,
+            applied_late: None,
             ended,
         }
     }
@@ -277,7 +286,27 @@ impl<O: Object> Memory<O> {
 
     /// Records that our finalizer is removed from this object.
     pub fn released(&self, object: &O) {
-        self.slot(object.meta(), |slot| slot.released = true);
+        self.slot(object.meta(), |slot| {
+            slot.released = true;
+            slot.applied_late = None;
+        });
+    }
+
+    /// Records that a pass applied although the object was being deleted: a cleanup has to follow.
+    pub fn applied_late(&self, object: O) {
+        let meta = object.meta().clone();
+        self.slot(&meta, |slot| slot.applied_late = Some(Arc::new(object)));
+    }
+
+    /// Whether a pass applied although the object was being deleted, and no cleanup has followed.
+    pub fn needs_late_cleanup(&self, key: &Key) -> bool {
+        let memory = self.lock();
+        memory.get(key).is_some_and(|slot| slot.applied_late.is_some())
+    }
+
+    /// The object that a pass applied although it was being deleted. The caller cleans up.
+    pub fn take_late(&self, key: &Key) -> Option<Arc<O>> {
+        self.lock().get_mut(key)?.applied_late.take()
     }
 
     /// Whether our finalizer is removed from this object.

@@ -35,9 +35,9 @@ use crate::lease::Fence;
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::Metrics;
+use crate::watch::Fingerprints;
 use crate::watch::dependencies::Key;
 use crate::watch::enqueue::Enqueuers;
-use crate::watch::primary::Fingerprints;
 use crate::watch::related::{Related, Subscriber};
 
 /// The shared state of all controllers of an operator.

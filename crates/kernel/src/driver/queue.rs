@@ -193,11 +193,17 @@ pub(super) type Lane = Option<String>;
 /// The waiting and the running objects. `W` is a value for each waiting object.
 struct FairQueue<W> {
     limits: Limits,
-    waiting: HashMap<Key, W>,
+    waiting: HashMap<Key, Waiting<W>>,
     running: HashMap<Key, Turn>,
     namespaces: HashMap<String, Namespace>,
     /// The namespaces with waiting objects, the next one first.
     order: VecDeque<String>,
+}
+
+struct Waiting<W> {
+    /// The lane that it waits in. It may have an outdated entry in another one.
+    lane: Lane,
+    value: W,
 }
 
 struct Turn {
@@ -217,7 +223,7 @@ struct Namespace {
 #[derive(Default)]
 struct Members {
     running: usize,
-    /// In the order of arrival. A key that is no longer in `FairQueue::waiting` has left.
+    /// In the order of arrival. A key that `FairQueue::waiting` does not have in this lane has left it.
     waiting: VecDeque<Key>,
 }
 
@@ -233,15 +239,29 @@ impl<W> FairQueue<W> {
     }
 
     /// Enqueues an object. A waiting object stays in the queue once; a running one is enqueued again after its pass.
+    ///
+    /// A waiting object changes its lane: after a start, children enqueue their owners before these are listed, when their
+    /// lanes are not known yet. If they all stayed in one lane, each later event of another object would overtake them.
     pub(super) fn join(&mut self, key: Key, lane: Lane, wait: impl FnOnce() -> W) {
-        if let Some(turn) = self.running.get_mut(&key) {
+        let turn = self.running.get_mut(&key);
+        let is_running = turn.is_some();
+        if let Some(turn) = turn {
             turn.again = true;
         }
-        let Entry::Vacant(vacant) = self.waiting.entry(key.clone()) else {
-            return;
-        };
-        vacant.insert(wait());
-        if !self.running.contains_key(&key) {
+        match self.waiting.entry(key.clone()) {
+            Entry::Occupied(mut waiting) => {
+                if std::mem::replace(&mut waiting.get_mut().lane, lane.clone()) == lane {
+                    return;
+                }
+            }
+            Entry::Vacant(vacant) => {
+                vacant.insert(Waiting {
+                    lane: lane.clone(),
+                    value: wait(),
+                });
+            }
+        }
+        if !is_running {
             self.place(key, lane);
         }
     }
@@ -295,15 +315,19 @@ impl<W> FairQueue<W> {
                 }
             }
         }
-        if turn.again && self.waiting.contains_key(key) {
-            self.place(key.clone(), lane());
+        if turn.again
+            && let Some(waiting) = self.waiting.get_mut(key)
+        {
+            waiting.lane = lane();
+            let lane = waiting.lane.clone();
+            self.place(key.clone(), lane);
         }
         self.tidy(&key.namespace);
     }
 
     /// Removes an object from the queue.
     pub(super) fn leave(&mut self, key: &Key) -> Option<W> {
-        self.waiting.remove(key)
+        self.waiting.remove(key).map(|waiting| waiting.value)
     }
 
     fn tidy(&mut self, name: &str) {
@@ -317,7 +341,7 @@ impl<W> FairQueue<W> {
 }
 
 impl Namespace {
-    fn take<W>(&mut self, limits: Limits, waiting: &mut HashMap<Key, W>) -> Option<(Key, Lane, W)> {
+    fn take<W>(&mut self, limits: Limits, waiting: &mut HashMap<Key, Waiting<W>>) -> Option<(Key, Lane, W)> {
         if self.running >= limits.of_namespace {
             return None;
         }
@@ -327,7 +351,11 @@ impl Namespace {
                 continue;
             };
             let is_full = lane.is_some() && members.running >= limits.of_lane;
-            let taken = if is_full { None } else { members.take(waiting) };
+            let taken = if is_full {
+                None
+            } else {
+                members.take(&lane, waiting)
+            };
             let (is_empty, is_idle) = (members.waiting.is_empty(), members.running == 0);
             if !is_empty {
                 self.order.push_back(lane.clone());
@@ -344,11 +372,14 @@ impl Namespace {
 }
 
 impl Members {
-    fn take<W>(&mut self, waiting: &mut HashMap<Key, W>) -> Option<(Key, W)> {
+    fn take<W>(&mut self, lane: &Lane, waiting: &mut HashMap<Key, Waiting<W>>) -> Option<(Key, W)> {
         while let Some(key) = self.waiting.pop_front() {
-            if let Some(wait) = waiting.remove(&key) {
+            if let Entry::Occupied(found) = waiting.entry(key)
+                && found.get().lane == *lane
+            {
+                let (key, found) = found.remove_entry();
                 self.running += 1;
-                return Some((key, wait));
+                return Some((key, found.value));
             }
         }
         None

@@ -4,6 +4,7 @@
 //! a newer version of the operator wrote it. Such an object must get a condition that names the field, and it must be
 //! deletable. So the malformed fields are [removed](salvage()) one by one, and the rest is an object like any other.
 
+mod path;
 mod salvage;
 
 use std::borrow::Cow;

@@ -7,6 +7,7 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::path::{Step, at, children, put, shown, steps};
 use crate::text::shorten;
 
 /// Maximum number of bytes to parse for one object. An object has up to 1.5 MiB, and its author must not be able to
@@ -52,13 +53,6 @@ fn has_field(value: &Value, is_field: &impl Fn(&str) -> bool) -> bool {
         Value::Array(items) => items.iter().any(|item| has_field(item, is_field)),
         _ => false,
     }
-}
-
-/// One step of a path.
-#[derive(Clone, Debug, PartialEq)]
-enum Step {
-    Field(String),
-    Item(usize),
 }
 
 /// Why a value could not be read, and where, as far as the deserializer knows.
@@ -251,71 +245,6 @@ fn neutral(error: &str) -> Vec<Value> {
     let expected = error.split_once("expected").map_or("", |(_, expected)| expected);
     neutral.extend(expected.split('`').skip(1).step_by(2).map(|name| json!(name)));
     neutral
-}
-
-fn steps(path: &serde_path_to_error::Path) -> Vec<Step> {
-    use serde_path_to_error::Segment;
-    path.iter()
-        .filter_map(|segment| match segment {
-            Segment::Map { key } => Some(Step::Field(key.clone())),
-            Segment::Seq { index } => Some(Step::Item(*index)),
-            Segment::Enum { .. } | Segment::Unknown => None,
-        })
-        .collect()
-}
-
-fn shown(path: &[Step]) -> String {
-    let mut shown = String::new();
-    for step in path {
-        match step {
-            Step::Field(name) if shown.is_empty() => shown.push_str(name),
-            Step::Field(name) => {
-                shown.push('.');
-                shown.push_str(name);
-            }
-            Step::Item(index) => shown.extend(["[", &index.to_string(), "]"]),
-        }
-    }
-    shorten(&shown, MESSAGE)
-}
-
-fn children(value: &Value) -> Vec<Step> {
-    match value {
-        Value::Object(fields) => fields.keys().cloned().map(Step::Field).collect(),
-        Value::Array(items) => (0..items.len()).map(Step::Item).collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn at<'a>(value: &'a mut Value, path: &[Step]) -> Option<&'a mut Value> {
-    path.iter().try_fold(value, |value, step| match step {
-        Step::Field(name) => value.get_mut(name),
-        Step::Item(index) => value.get_mut(index),
-    })
-}
-
-/// Sets or removes the value at a path.
-fn put(value: &mut Value, path: &[Step], what: Option<Value>) {
-    let Some((last, parents)) = path.split_last() else {
-        return;
-    };
-    match (at(value, parents), last, what) {
-        (Some(Value::Object(fields)), Step::Field(name), Some(what)) => {
-            fields.insert(name.clone(), what);
-        }
-        (Some(Value::Object(fields)), Step::Field(name), None) => {
-            fields.remove(name);
-        }
-        (Some(Value::Array(items)), Step::Item(index), Some(what)) if *index < items.len() => {
-            if let Some(item) = items.get_mut(*index) {
-                *item = what;
-            }
-        }
-        (Some(Value::Array(items)), Step::Item(index), None) if *index < items.len() => {
-            items.remove(*index);
-        }
-        _ => {}
-    }
 }
 
 #[cfg(test)]

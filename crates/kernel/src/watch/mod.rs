@@ -1,25 +1,34 @@
-//! What wakes an object: its own change, and a change of what it owns or refers to.
+//! What enqueues an object: its own change, and a change of what it owns or refers to.
 //!
-//! [`primary`]: whether a change of the object itself matters. [`dependencies`]: which objects have read a Secret.
-//! [`related`]: the watches of other kinds, as metadata and without a cache, shared by all controllers.
-//! [`enqueue`]: enqueues other objects from a pass.
+//! Here: how a watch is run, and whether a change of the object itself matters. The watch reports every write, including our
+//! own status writes. An object needs a reconcile when its generation, its deletion timestamp, our finalizer or an
+//! annotation that we honour changed; anything else would make the operator trigger itself.
+//!
+//! [`dependencies`]: which objects have read a Secret. [`related`]: the watches of other kinds, as metadata and without a
+//! cache, shared by all controllers. [`enqueue`]: enqueues other objects from a pass.
 
 pub mod dependencies;
 pub mod enqueue;
-pub mod primary;
 pub mod related;
 
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
 use kube::Resource;
-use kube::core::ApiResource;
+use kube::core::ObjectMeta;
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::timeout;
 use tracing::warn;
 
+use self::dependencies::{Key, version};
+pub use self::related::{MANAGED_BY, Watch};
 use crate::problem::chain;
+use crate::reconciler::{Reconciler, finalizer};
 
 /// The backoff of broken watches. The delays stay short: they limit how long a change goes unnoticed after the API
 /// server is back. A watch that keeps breaking is not opened faster and faster.
@@ -47,48 +56,6 @@ impl Iterator for Pauses {
 impl Backoff for Pauses {
     fn reset(&mut self) {
         self.0 = SHORTEST_PAUSE;
-    }
-}
-
-/// The label on everything that the operator creates, and the selector of its watches.
-pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "stanchion");
-
-/// A kind, in addition to its own, whose changes wake a controller's objects.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Watch {
-    /// The kind.
-    pub resource: ApiResource,
-    /// Whether only objects with [`MANAGED_BY`] are watched. A kind whose user-created objects are referred to must be
-    /// watched completely.
-    pub only_ours: bool,
-    /// Whether the kind is namespaced; cluster-scoped kinds are watched completely, whatever the operator's scope.
-    pub namespaced: bool,
-}
-
-impl Watch {
-    /// Users' objects that our objects refer to by name: they wake the objects that have read them.
-    pub fn referred<K: Resource<DynamicType = ()>>() -> Self {
-        Self {
-            resource: ApiResource::erase::<K>(&()),
-            only_ours: false,
-            namespaced: true,
-        }
-    }
-
-    /// Children that the controller creates: they wake their owner.
-    pub fn owned<K: Resource<DynamicType = ()>>() -> Self {
-        Self {
-            only_ours: true,
-            ..Self::referred::<K>()
-        }
-    }
-
-    /// A cluster-scoped kind that our objects refer to by name.
-    pub fn cluster_wide<K: Resource<DynamicType = ()>>() -> Self {
-        Self {
-            namespaced: false,
-            ..Self::referred::<K>()
-        }
     }
 }
 
@@ -150,6 +117,167 @@ pub(crate) async fn run_watch<K>(
             Err(_) => {
                 synced(None);
                 state = State::Running;
+            }
+        }
+    }
+}
+
+/// The result of an event of the primary watch.
+#[derive(Debug, PartialEq, Eq)]
+pub enum PrimaryChange {
+    /// Reconcile this object.
+    Changed(Key),
+    /// This object was deleted.
+    Gone(Key),
+}
+
+/// The fingerprint of every object: the fields whose change causes a reconcile.
+#[derive(Clone, Default)]
+pub struct Fingerprints(Arc<Mutex<HashMap<Key, Recorded>>>);
+
+struct Recorded {
+    version: Option<u64>,
+    fingerprint: u64,
+}
+
+impl Recorded {
+    fn of<R: Reconciler>(meta: &ObjectMeta) -> Self {
+        Self {
+            version: version(meta),
+            fingerprint: fingerprint::<R>(meta),
+        }
+    }
+}
+
+impl Fingerprints {
+    /// Records an object that we have written ourselves, so that the event of the write wakes nothing. Also called
+    /// before the write, with the same version: the watch may be faster than the response. If the watch is ahead, its
+    /// state is newer and stays.
+    pub fn expect<R: Reconciler>(&self, meta: &ObjectMeta) {
+        if let Some(recorded) = self.lock().get_mut(&key(meta))
+            && recorded.version <= version(meta)
+        {
+            *recorded = Recorded::of::<R>(meta);
+        }
+    }
+
+    /// Whether the object exists, according to the watch.
+    pub fn has(&self, key: &Key) -> bool {
+        self.lock().contains_key(key)
+    }
+
+    /// Records a state from the watch. Returns whether it needs a reconcile.
+    fn changed(&self, key: &Key, now: Recorded) -> bool {
+        let mut known = self.lock();
+        let changed = known
+            .get(key)
+            .is_none_or(|before| before.fingerprint != now.fingerprint);
+        known.insert(key.clone(), now);
+        changed
+    }
+
+    /// Records a complete list: what changed in it, and what it no longer contains.
+    ///
+    /// If our own write is newer than the list, the list is outdated: the watch that follows reports the rest.
+    fn relisted(&self, listed: BTreeMap<Key, Recorded>) -> Vec<PrimaryChange> {
+        let gone: Vec<Key> = {
+            let mut known = self.lock();
+            let gone = known.keys().filter(|key| !listed.contains_key(*key)).cloned();
+            let mut gone: Vec<Key> = gone.collect();
+            // In a fixed order, so that a simulated run depends on its seed alone. A list is in order already.
+            gone.sort_unstable();
+            known.retain(|key, _| listed.contains_key(key));
+            gone
+        };
+        let is_outrun = |key: &Key, recorded: &Recorded| {
+            let known = self.lock();
+            known
+                .get(key)
+                .is_some_and(|known| known.version > recorded.version)
+        };
+        let changed = listed.into_iter().filter_map(|(key, recorded)| {
+            (!is_outrun(&key, &recorded) && self.changed(&key, recorded)).then_some(key)
+        });
+        let changed: Vec<PrimaryChange> = changed.map(PrimaryChange::Changed).collect();
+        gone.into_iter().map(PrimaryChange::Gone).chain(changed).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Recorded>> {
+        self.0.lock()
+    }
+}
+
+/// The object's namespace and name as a key.
+pub fn key(meta: &ObjectMeta) -> Key {
+    Key {
+        namespace: meta.namespace.clone().unwrap_or_default(),
+        name: meta.name.clone().unwrap_or_default(),
+    }
+}
+
+fn fingerprint<R: Reconciler>(meta: &ObjectMeta) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    meta.uid.hash(&mut hasher);
+    meta.generation.hash(&mut hasher);
+    meta.deletion_timestamp.is_some().hash(&mut hasher);
+    let finalizers = meta.finalizers.iter().flatten();
+    finalizer::<R>()
+        .map(|ours| finalizers.filter(|entry| *entry == ours).count())
+        .hash(&mut hasher);
+    let annotation = |name| meta.annotations.as_ref().and_then(|all| all.get(name));
+    for name in R::ANNOTATIONS {
+        annotation(*name).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+/// Converts the events of the primary watch.
+///
+/// The cache that passes read changes only when a list is complete. So a list has no effect before its end: a pass that
+/// began earlier would read the old object, and nothing would wake it again.
+pub struct Primary<R: Reconciler> {
+    fingerprints: Fingerprints,
+    /// The objects of the current list; an object that is missing at its end was deleted unnoticed.
+    listing: BTreeMap<Key, Recorded>,
+    reconciler: std::marker::PhantomData<R>,
+}
+
+impl<R: Reconciler> Primary<R> {
+    /// Starts without any known object.
+    pub fn new(fingerprints: Fingerprints) -> Self {
+        Self {
+            fingerprints,
+            listing: BTreeMap::new(),
+            reconciler: std::marker::PhantomData,
+        }
+    }
+
+    /// The changes in one event.
+    pub fn handle<K: Resource>(&mut self, event: &Event<K>) -> Vec<PrimaryChange> {
+        match event {
+            Event::Init => {
+                self.listing.clear();
+                Vec::new()
+            }
+            Event::InitApply(object) => {
+                let meta = object.meta();
+                self.listing.insert(key(meta), Recorded::of::<R>(meta));
+                Vec::new()
+            }
+            Event::InitDone => self.fingerprints.relisted(std::mem::take(&mut self.listing)),
+            Event::Apply(object) => {
+                let meta = object.meta();
+                let key = key(meta);
+                let changed = self.fingerprints.changed(&key, Recorded::of::<R>(meta));
+                changed
+                    .then_some(PrimaryChange::Changed(key))
+                    .into_iter()
+                    .collect()
+            }
+            Event::Delete(object) => {
+                let key = key(object.meta());
+                self.fingerprints.lock().remove(&key);
+                vec![PrimaryChange::Gone(key)]
             }
         }
     }

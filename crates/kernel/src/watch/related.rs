@@ -9,16 +9,58 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::{FutureExt, Stream};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::core::{DynamicObject, ObjectMeta, PartialObjectMeta};
+use kube::core::{ApiResource, DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 
 use super::dependencies::{Dependencies, Key, Reference, kind_key, version};
-use super::{MANAGED_BY, Watch, backoff, run_watch};
+use super::{backoff, run_watch};
 use crate::driver::Readiness;
 use crate::external::{self, ExternalKind};
 use crate::scope::Scope;
+
+/// The label on everything that the operator creates, and the selector of its watches.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "stanchion");
+
+/// A kind, in addition to its own, whose changes wake a controller's objects.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Watch {
+    /// The kind.
+    pub resource: ApiResource,
+    /// Whether only objects with [`MANAGED_BY`] are watched. A kind whose user-created objects are referred to must be
+    /// watched completely.
+    pub only_ours: bool,
+    /// Whether the kind is namespaced; cluster-scoped kinds are watched completely, whatever the operator's scope.
+    pub namespaced: bool,
+}
+
+impl Watch {
+    /// Users' objects that our objects refer to by name: they wake the objects that have read them.
+    pub fn referred<K: Resource<DynamicType = ()>>() -> Self {
+        Self {
+            resource: ApiResource::erase::<K>(&()),
+            only_ours: false,
+            namespaced: true,
+        }
+    }
+
+    /// Children that the controller creates: they wake their owner.
+    pub fn owned<K: Resource<DynamicType = ()>>() -> Self {
+        Self {
+            only_ours: true,
+            ..Self::referred::<K>()
+        }
+    }
+
+    /// A cluster-scoped kind that our objects refer to by name.
+    pub fn cluster_wide<K: Resource<DynamicType = ()>>() -> Self {
+        Self {
+            namespaced: false,
+            ..Self::referred::<K>()
+        }
+    }
+}
 
 /// A controller, as far as a watch of another kind needs it.
 #[derive(Clone)]

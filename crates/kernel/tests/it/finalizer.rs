@@ -78,6 +78,35 @@ async fn the_finalizer_comes_before_any_outside_work() {
     assert_eq!(env.world.thing("one"), None);
 }
 
+/// Without leader election, two replicas see the same deletion. One may have cleaned up when the other, which read the
+/// object before, applies: that one then cleans up, too, although our finalizer is gone.
+#[tokio::test]
+async fn a_pass_that_applies_after_the_cleanup_of_another_replica_cleans_up() {
+    let env = TestEnv::new("finalizer").await;
+    let operator = env.operator().await;
+    let theirs = |entries: &[&str]| json!({ "metadata": { "finalizers": entries } });
+    env.world.hold("one");
+    env.widget("one", sized(1)).await;
+    env.until(&operator, "one", |widget| !finalizers(widget).is_empty())
+        .await;
+    env.merge::<Widget>("one", theirs(&[FINALIZER, "example.com/theirs"]))
+        .await;
+    env.delete::<Widget>("one").await;
+    // The other replica ends its cleanup with this.
+    env.merge::<Widget>("one", theirs(&["example.com/theirs"])).await;
+    let changes = env.world.changes();
+    env.world.release("one");
+    env.flush(&operator).await;
+    assert_eq!(env.world.thing("one"), None);
+    let of_the_fence = 2;
+    assert!(
+        env.world.changes() > changes + of_the_fence,
+        "the thing is created and removed"
+    );
+    env.merge::<Widget>("one", theirs(&[])).await;
+    operator.wait().gone(&env.api::<Widget>(), "one").await;
+}
+
 #[tokio::test]
 async fn an_object_is_deletable_whatever_it_waits_for() {
     let env = TestEnv::new("finalizer").await;

@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kube::Resource;
 use kube::core::object::HasStatus;
-use kube::{Api, Resource};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, error, info, warn};
 
-use super::steps::{APPLY, Subject};
-use super::{Incomplete, Pass, panicked};
+use super::{APPLY, Incomplete, Pass, Subject, panicked};
 use crate::ambient;
 use crate::condition::Conditions;
 use crate::driver::controller::{LastProblem, Read, Shared};
 use crate::driver::settings::jitter;
 use crate::events::transitions;
+use crate::lenient::Lenient;
 use crate::problem::{Cause, Class, Problem, Retry};
 use crate::reconciler::{Cleanup as _, CleanupOutcome, Outcome, Reconciler, Report, StatusOf, finalizer};
-use crate::status::{self, Status};
+use crate::status::Status;
 use crate::telemetry::metrics::Finish;
 
 impl<R: Reconciler> Pass<'_, R> {
@@ -30,11 +30,15 @@ impl<R: Reconciler> Pass<'_, R> {
         let mut incomplete = incomplete.map(|incomplete| incomplete.map(|problem| self.kept_at(problem)));
         let requeue_after = report.requeue_after;
         match self.publish(report).await {
-            Ok(()) => {}
-            // The object is gone.
+            Ok(written) => self.note_late_apply(written),
+            // The object is gone. The API server checks the finalizers that it read when the DELETE arrived: one that is
+            // added after that does not block the deletion. Only this pass knows what was created.
             Err(unwritten) if unwritten.is(Cause::NotFound) => {
                 debug!("the object is gone");
-                self.clean_up().await;
+                if self.has_applied() {
+                    let Subject { shared, object, .. } = &self.subject;
+                    clean_up(shared, object.as_ref().clone()).await;
+                }
             }
             // The first problem is the one to act on; but it is not in the status yet, so the object must be retried.
             Err(unwritten) => {
@@ -116,76 +120,76 @@ impl<R: Reconciler> Pass<'_, R> {
         }
     }
 
-    /// Writes the status and sends events for its transitions.
-    async fn publish(&self, report: Report<StatusOf<R>>) -> Result<(), Problem> {
-        let Subject {
-            shared, object, api, ..
-        } = &self.subject;
+    /// Writes the status, if it differs, and sends events for its transitions. Returns what was written.
+    async fn publish(&self, report: Report<StatusOf<R>>) -> Result<Option<Read<R>>, Problem> {
+        let Subject { shared, object, .. } = &self.subject;
         let before = object.status().cloned().unwrap_or_default();
         let transitions = transitions(
             before.conditions(),
             report.status.conditions(),
             R::TRANSITION_EVENTS,
         );
-        write_status::<R>(shared, api, object, report.status).await?;
+        let written = self.subject.write_status(report.status).await?;
         let regarding = object.object_ref(&());
         for event in transitions.iter().chain(&report.events) {
             shared.recorder.publish(&regarding, event).await;
         }
-        Ok(())
+        Ok(written)
     }
 
-    /// Cleans up after an object that is gone although it has our finalizer. The API server checks the finalizers that
-    /// it read when the DELETE arrived: one that is added after that does not block the deletion. Only this pass knows
-    /// what was created, so it retries the cleanup for as long as a pass may take.
-    async fn clean_up(&self) {
-        let Subject {
-            shared, object, step, ..
-        } = &self.subject;
-        if finalizer::<R>().is_none() || self.subject.is_deleting() || *step != APPLY {
-            return;
-        }
-        let mut object = object.as_ref().clone();
-        object.meta_mut().deletion_timestamp = Some(Time(ambient::now()));
-        let object = Arc::new(object);
-        let end = Instant::now() + shared.settings.deadline;
-        for failures in 1.. {
-            let mut pass = Pass::new(shared, Arc::clone(&object), Vec::new());
-            pass.subject.gone = true;
-            let Err(incomplete) = pass.guarded_steps().await else {
-                info!("cleaned up after an object that was deleted while it was made");
-                return;
-            };
-            let delay = shared.settings.backoff.delay(failures);
-            if Instant::now() + delay > end {
-                let problem = incomplete.problem();
-                error!(problem = ?problem, "the object is gone, and what the operator created for it is left behind");
-                return;
-            }
-            sleep(delay).await;
+    /// Whether this pass may have created what our finalizer guards.
+    fn has_applied(&self) -> bool {
+        finalizer::<R>().is_some() && self.ensure.is_some() && self.subject.step == APPLY
+    }
+
+    /// Remembers an object that was deleted while this pass applied. If another replica has cleaned up before this pass
+    /// created something, no later pass sees our finalizer, or even the object.
+    fn note_late_apply(&self, written: Option<Read<R>>) {
+        if self.has_applied()
+            && let Some(written) = written.and_then(Lenient::into_whole)
+            && written.meta().deletion_timestamp.is_some()
+        {
+            self.subject.shared.memory.applied_late(written);
         }
     }
 }
 
-/// Writes a status that differs from the current one; `None` if there was nothing to write.
-pub(super) async fn write_status<R: Reconciler>(
-    shared: &Shared<R>,
-    api: &Api<Read<R>>,
-    object: &R::Object,
-    status: StatusOf<R>,
-) -> Result<Option<Read<R>>, Problem> {
-    let ours: Vec<&str> = [crate::condition::RECONCILING, crate::condition::STALLED]
-        .into_iter()
-        .chain(R::CONDITIONS.iter().copied())
-        .collect();
-    if status::is_shown(object, &status, &ours) {
-        return Ok(None);
+/// Cleans up after an object that no later pass can clean up after: it is gone, or has lost our finalizer, although a pass
+/// of this process has created something for it since. Retries for as long as a pass may take.
+pub(super) async fn clean_up<R: Reconciler>(shared: &Shared<R>, mut object: R::Object) {
+    object.meta_mut().deletion_timestamp = Some(Time(ambient::now()));
+    let object = Arc::new(object);
+    let end = Instant::now() + shared.settings.deadline;
+    for failures in 1.. {
+        let mut pass = Pass::new(shared, Arc::clone(&object), Vec::new());
+        pass.subject.gone = true;
+        let Err(incomplete) = pass.guarded_steps().await else {
+            info!("cleaned up after an object that was deleted while it was made");
+            return;
+        };
+        let delay = shared.settings.backoff.delay(failures);
+        if Instant::now() + delay > end {
+            let problem = incomplete.problem();
+            error!(problem = ?problem, "the object is gone, and what the operator created for it is left behind");
+            return;
+        }
+        sleep(delay).await;
     }
-    let written = status::write(api, object, &status, &ours, &shared.field_manager).await?;
-    if let Some(written) = written.clone().into_whole() {
-        shared.memory.wrote(&written);
+}
+
+impl<R: Reconciler> Subject<'_, R> {
+    /// Removes our finalizer: everything outside of Kubernetes is cleaned up.
+    pub(super) async fn release(&mut self) -> Result<(), Problem> {
+        let Some(entry) = finalizer::<R>() else {
+            return Ok(());
+        };
+        self.step = "removing the finalizer";
+        let (api, object) = (&self.api, self.object.as_ref());
+        crate::finalizer::remove(api, object, entry, &self.shared.field_manager).await?;
+        self.shared.memory.released(self.object.as_ref());
+        info!("cleaned up; the finalizer is removed");
+        Ok(())
     }
-    Ok(Some(written))
 }
 
 impl<R: Reconciler> Shared<R> {

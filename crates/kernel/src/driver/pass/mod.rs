@@ -1,39 +1,42 @@
 //! One pass over one object: the choice of its path and the steps of that path, with a deadline and a panic guard.
 
 mod conclude;
-mod steps;
+mod inactive;
+mod path;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
-use kube::{Api, Resource as _, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use tokio::time::Instant;
-use tracing::{Instrument, warn};
+use tracing::Instrument;
 
-use self::steps::{CleanupPath, EnsurePath, Progress, Subject};
+use self::inactive::{may_leave, may_live};
+use self::path::{CleanupPath, EnsurePath, Path};
 use super::controller::{Newest, Read, Shared};
-use crate::events::EventRecord;
+use crate::context::{Reader, ReconcileContext, Writer};
 use crate::lenient::Flaw;
 use crate::problem::{Cause, Problem};
-use crate::reconciler::{Cleanup as _, Done, Inactive, Reconciler};
+use crate::reconciler::{self, Cleanup as _, Done, Inactive, Inputs, Reconciler, StatusOf};
 use crate::telemetry::logs::reconcile_span;
 use crate::telemetry::metrics::{Finish, Queued};
-use crate::text::{printable, shorten};
 use crate::watch::dependencies::Key;
+use crate::{ambient, finalizer, status};
 
+/// The step that writes.
+const APPLY: &str = "apply";
 /// The reason of a problem that is a bug in the operator.
 const PANICKED: &str = "Panicked";
-/// The reason of a problem with an object that cannot be read.
-const MALFORMED: &str = "Malformed";
-/// A condition's message is for people; the API server accepts up to 32 KiB.
-const MESSAGE: usize = 2048;
-
 /// Reconciles one object and returns when to requeue it.
 pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
-    // The object was deleted while it waited, or a deleted child of an owner that is gone enqueued it.
-    let newest = shared.newest(&key)?;
+    let Some(newest) = shared.newest(&key) else {
+        // The object was deleted while it waited, or a deleted child of an owner that is gone enqueued it.
+        clean_up_late(&shared, &key).await;
+        shared.forget_if_gone(&key);
+        return None;
+    };
     let generation = newest.meta().generation;
     let span = reconcile_span(R::NAME, Some(&key.namespace), &key.name, generation);
     async move {
@@ -61,6 +64,13 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued:
     }
     .instrument(span)
     .await
+}
+
+/// Cleans up after a pass that applied while another replica had cleaned up already.
+async fn clean_up_late<R: Reconciler>(shared: &Shared<R>, key: &Key) {
+    if let Some(object) = shared.memory.take_late(key) {
+        conclude::clean_up(shared, object.as_ref().clone()).await;
+    }
 }
 
 /// How the steps ended short of the desired state.
@@ -121,6 +131,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         if self.subject.is_deleting() && (!self.subject.has_finalizer() || shared.memory.is_released(object))
         {
             // Our work is done, or never began; others may still hold the object, or the watch may lag.
+            clean_up_late(shared, &crate::watch::key(object.meta())).await;
             return (None, Finish::Success);
         }
         // From when the path was chosen. If the object is deleted while the steps run, the next pass cleans up: this pass
@@ -189,6 +200,147 @@ impl<'a, R: Reconciler> Pass<'a, R> {
     }
 }
 
+/// What the steps of a path have returned so far.
+struct Progress<P: Path> {
+    target: P::Target,
+    observed: Option<P::Observed>,
+    applied: P::Applied,
+}
+
+impl<P: Path> Progress<P> {
+    fn new(target: P::Target) -> Self {
+        Self {
+            target,
+            observed: None,
+            applied: P::Applied::default(),
+        }
+    }
+}
+
+/// The object of a pass, and the step that the pass is at.
+struct Subject<'a, R: Reconciler> {
+    shared: &'a Shared<R>,
+    api: Api<Read<R>>,
+    object: Arc<R::Object>,
+    step: &'static str,
+    /// The object is gone: there is no status to write.
+    gone: bool,
+}
+
+impl<R: Reconciler> Subject<'_, R> {
+    /// Runs the steps of a path and records their results.
+    async fn follow<P: Path<Controller = R>>(&mut self, progress: &mut Progress<P>) -> Result<Done, Problem> {
+        let Progress {
+            target,
+            observed,
+            applied,
+        } = progress;
+        let controller = &self.shared.reconciler;
+        let context = self.shared.context(&self.object);
+        self.step = "observe";
+        let read = Reader::new(context.clone());
+        let found = P::observe(controller, &read, target).await;
+        read.finish();
+        let observed = observed.insert(found?);
+        self.step = "plan";
+        let plan = {
+            let mut random = ambient::random();
+            let mut inputs = Inputs {
+                now: ambient::now(),
+                random: random.as_mut(),
+            };
+            P::plan(target, observed, &mut inputs)?
+        };
+        let status = P::pre_apply_status(&self.object, target, observed, &plan);
+        if let Some(status) = status.filter(|_| !self.gone) {
+            self.step = "announcing";
+            if let Some(object) = self.write_status(status).await? {
+                self.object = Arc::new(as_validated(whole::<R>(object)?, self.object.as_ref()));
+            }
+        }
+        self.step = APPLY;
+        let write = self.writer(context);
+        P::apply(controller, &write, target, observed, plan, applied).await
+    }
+
+    /// Adds our finalizer, unless the object has it or is being deleted.
+    async fn add_finalizer(&mut self) -> Result<(), Problem> {
+        let Some(finalizer) = reconciler::finalizer::<R>() else {
+            return Ok(());
+        };
+        if self.is_deleting() || self.has_finalizer() {
+            return Ok(());
+        }
+        self.step = "adding the finalizer";
+        // Before the write: the watch may be faster than the response.
+        let mut expected = self.object.meta().clone();
+        expected
+            .finalizers
+            .get_or_insert_default()
+            .push(finalizer.to_owned());
+        self.shared.fingerprints.expect::<R>(&expected);
+        let object = finalizer::add(
+            &self.api,
+            self.object.as_ref(),
+            finalizer,
+            &self.shared.field_manager,
+        )
+        .await?;
+        let object = whole::<R>(object)?;
+        self.shared.memory.wrote(&object);
+        let object = as_validated(object, self.object.as_ref());
+        self.shared.fingerprints.expect::<R>(object.meta());
+        self.object = Arc::new(object);
+        Ok(())
+    }
+
+    /// Writes a status that differs from the current one; `None` if there was nothing to write.
+    async fn write_status(&self, status: StatusOf<R>) -> Result<Option<Read<R>>, Problem> {
+        let ours: Vec<&str> = [crate::condition::RECONCILING, crate::condition::STALLED]
+            .into_iter()
+            .chain(R::CONDITIONS.iter().copied())
+            .collect();
+        let (shared, object) = (self.shared, self.object.as_ref());
+        if status::is_shown(object, &status, &ours) {
+            return Ok(None);
+        }
+        let written = status::write(&self.api, object, &status, &ours, &shared.field_manager).await?;
+        if let Some(written) = written.clone().into_whole() {
+            shared.memory.wrote(&written);
+        }
+        Ok(Some(written))
+    }
+
+    fn writer(&self, context: ReconcileContext) -> Writer {
+        Writer::new(
+            context,
+            self.shared.field_manager.clone(),
+            self.shared.fence.clone(),
+        )
+    }
+
+    fn is_deleting(&self) -> bool {
+        self.object.meta().deletion_timestamp.is_some()
+    }
+
+    fn has_finalizer(&self) -> bool {
+        reconciler::finalizer::<R>().is_some_and(|finalizer| finalizer::has(self.object.as_ref(), finalizer))
+    }
+}
+
+/// The object that a write returned, with the generation that this pass validated. The spec may have changed since: the
+/// report must not claim to be about the new one, and the new one must still cause a reconcile.
+fn as_validated<O: Resource>(mut written: O, validated: &O) -> O {
+    written.meta_mut().generation = validated.meta().generation;
+    written
+}
+
+/// The object that a write returned. It is malformed only if it was changed in the meantime.
+fn whole<R: Reconciler>(written: Read<R>) -> Result<R::Object, Problem> {
+    let changed = || Problem::transient("Conflict", "the object changed meanwhile");
+    written.into_whole().ok_or_else(changed)
+}
+
 fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
     let text = panic
         .downcast_ref::<&str>()
@@ -204,53 +356,23 @@ fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
     .with_cause(Cause::Panic)
 }
 
-/// The operator reconciles an object only if all of it can be read. The schema rejects malformed objects, but an older
-/// schema may have accepted one: it gets a condition that names the field, does not affect other objects, and can be
-/// deleted.
-fn may_live(flaws: &[Flaw]) -> Result<(), Problem> {
-    if flaws.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "the object cannot be read: {}; correct the field",
-        describe(flaws)
-    );
-    Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
-}
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
 
-/// A deleted object is cleaned up with the fields that can be read, unless a field that decides what to keep cannot.
-fn may_leave<R: Reconciler>(flaws: &[Flaw]) -> Result<(), Problem> {
-    let flaws: Vec<Flaw> = flaws
-        .iter()
-        .filter(|flaw| flaw.concerns(R::DECIDES_DELETION))
-        .cloned()
-        .collect();
-    if flaws.is_empty() {
-        return Ok(());
-    }
-    let message = format!(
-        "a field that decides what to keep on deletion is malformed: {}; correct the field",
-        describe(&flaws)
-    );
-    Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
-}
+    use super::*;
 
-fn describe(flaws: &[Flaw]) -> String {
-    let each = flaws.iter().map(|flaw| format!("{}: {}", flaw.path, flaw.error));
-    printable(&each.collect::<Vec<_>>().join("; "))
-}
-
-impl<R: Reconciler> Shared<R> {
-    /// Only the metadata can be read, so there is no status to write: sends an event.
-    async fn unreadable(&self, object: &Read<R>) -> (Option<Duration>, Finish) {
-        let described = describe(object.flaws());
-        warn!(
-            error = described,
-            "the object cannot be read as {}",
-            R::Object::kind(&())
-        );
-        let event = EventRecord::warning(MALFORMED, "Read", &described);
-        self.recorder.publish(&object.object_ref(&()), &event).await;
-        (None, Finish::Terminal)
+    /// A report is about the spec that its pass has read, even if a write of the pass returned a newer one.
+    #[test]
+    fn a_newer_spec_does_not_become_the_one_of_this_pass() {
+        let of = |generation: i64, version: &str| {
+            let mut object = ConfigMap::default();
+            object.metadata.generation = Some(generation);
+            object.metadata.resource_version = Some(version.to_owned());
+            object
+        };
+        let object = as_validated(of(2, "9"), &of(1, "7"));
+        assert_eq!(object.metadata.generation, Some(1));
+        assert_eq!(object.metadata.resource_version.as_deref(), Some("9"));
     }
 }

@@ -63,6 +63,27 @@ fn a_dead_lane_leaves_room_for_the_others_of_its_namespace() {
     assert_eq!(taken(&mut line), ["shop/well", "shop/alone"]);
 }
 
+/// After a start, the caches of children are filled before the objects themselves are listed.
+#[test]
+fn an_object_whose_lane_becomes_known_waits_in_it_and_is_not_overtaken() {
+    let mut line = line(2);
+    for name in ["a", "b", "c"] {
+        join(&mut line, "shop", name, None);
+    }
+    for name in ["a", "b", "c"] {
+        join(&mut line, "shop", name, Some(name));
+    }
+    assert_eq!(taken(&mut line), ["shop/a"]);
+    join(&mut line, "shop", "a", Some("a"));
+    for (finished, next) in [("a", "b"), ("b", "c"), ("c", "a")] {
+        line.finish(&key("shop", finished), || Some(finished.into()));
+        assert_eq!(taken(&mut line), [format!("shop/{next}")]);
+    }
+    line.finish(&key("shop", "a"), || Some("a".into()));
+    assert!(taken(&mut line).is_empty(), "nobody runs twice");
+    assert!(line.namespaces.is_empty() && line.order.is_empty() && line.waiting.is_empty());
+}
+
 #[test]
 fn an_object_waits_once_and_never_runs_twice_at_once() {
     let mut line = line(8);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use stanchion_kernel::Class;
 use stanchion_kernel::driver::Memory;
-use stanchion_kernel::watch::primary::key;
+use stanchion_kernel::watch::key;
 
 use super::sized;
 use crate::test_env::Widget;

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::runtime::watcher::Event;
-use stanchion_kernel::watch::primary::{Fingerprints, Primary, PrimaryChange, key};
+use stanchion_kernel::watch::{Fingerprints, Primary, PrimaryChange, key};
 
 use crate::test_env::{FINALIZER, POKE, Widget, WidgetController, WidgetSpec, WidgetStatus};
 
