@@ -50,7 +50,7 @@ fn existing() -> Option<Kubeconfig> {
 /// Reaches the API server directly if `NO_PROXY` lists it, or if it is on this machine. kube compares `NO_PROXY` with the
 /// proxy and not with the server. A `proxy-url` in the kubeconfig is for exactly this server and always used, as kubectl
 /// does it.
-pub fn heed_no_proxy(config: &mut Config) {
+pub(crate) fn heed_no_proxy(config: &mut Config) {
     let of_environment = ["HTTPS_PROXY", "https_proxy"]
         .iter()
         .find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()))

@@ -21,7 +21,7 @@ use crate::tls::TlsMode;
 /// PostgreSQL's port.
 pub const DEFAULT_PORT: u16 = 5432;
 /// The application name of our sessions, for the server's administrators.
-pub const APPLICATION_NAME: &str = "stanchion";
+pub(crate) const APPLICATION_NAME: &str = "stanchion";
 
 /// A database on a server, and the credentials for it.
 #[derive(Clone)]

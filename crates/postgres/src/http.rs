@@ -68,7 +68,7 @@ impl Connector {
 
     /// Opens the connections to servers with this.
     #[must_use]
-    pub fn dialing(mut self, dialer: Dialer) -> Self {
+    pub(crate) fn dialing(mut self, dialer: Dialer) -> Self {
         self.dialer = dialer;
         self
     }

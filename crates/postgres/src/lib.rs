@@ -4,40 +4,40 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`quote`], [`statement`] | SQL text without injection, whose secrets cannot be printed |
+//! | [`quote`], `statement` | SQL text without injection, whose secrets cannot be printed |
 //! | [`scram`] | password verifiers, so that no cleartext password is sent |
-//! | [`sqlstate`], [`error`] | errors and their classification |
-//! | [`target`], [`tls`], [`network`], [`dialer`] | server, credentials, TLS, allowed addresses and sockets |
+//! | `sqlstate`, [`error`] | errors and their classification |
+//! | [`connection_config`], `tls`, [`network`], `dialer` | server, credentials, TLS, allowed addresses and sockets |
 //! | [`session`] | one connection with all its limits, and its part that can only read |
-//! | [`read`], [`batch`], [`transaction`] | many queries, or many statements, in one round trip |
-//! | [`identity`], [`server`] | the identity of a database, and our privileges there |
+//! | `read`, `batch`, `transaction` | many queries, or many statements, in one round trip |
+//! | `identity`, [`server`] | the identity of a database, and our privileges there |
 //! | [`handover`] | what happens to the objects of a role that is dropped |
 //! | [`lock`], [`pool`] | one writer per database, few connections per server |
 //!
 //! Sessions set parameters and take session locks, so they need a direct connection or a pooler in session mode; a
 //! pooler in transaction mode would pass our settings to other clients.
 
-pub mod batch;
+mod batch;
 pub mod connection_config;
-pub mod dialer;
+mod dialer;
 pub mod error;
-pub mod fence;
+mod fence;
 pub mod handover;
 pub mod http;
-pub mod identity;
+mod identity;
 pub mod lock;
 pub mod network;
-pub mod observe;
+mod observe;
 pub mod pool;
 pub mod quote;
-pub mod read;
+mod read;
 pub mod scram;
 pub mod server;
 pub mod session;
-pub mod sqlstate;
-pub mod statement;
-pub mod tls;
-pub mod transaction;
+mod sqlstate;
+mod statement;
+mod tls;
+mod transaction;
 
 pub use batch::{Batch, Begin, Isolation};
 pub use connection_config::{ConnectionConfig, ConnectionConfigError};

@@ -44,7 +44,7 @@ impl AdvisoryKey {
 }
 
 /// How long a transaction waits for the advisory lock before it continues without it.
-pub const MOMENT: Duration = Duration::from_millis(500);
+pub(crate) const MOMENT: Duration = Duration::from_millis(500);
 
 /// The lock for changes of roles and privileges, which all writers of this program take.
 pub const ROLES: AdvisoryKey = AdvisoryKey::named("stanchion:roles");

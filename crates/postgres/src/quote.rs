@@ -5,10 +5,6 @@
 
 use postgres_protocol::escape::{escape_identifier, escape_literal};
 
-/// The maximum length of a name in PostgreSQL, in bytes. It truncates longer ones with only a notice, so two long names
-/// can become one.
-pub const MAX_IDENTIFIER_BYTES: usize = 63;
-
 /// A name, in double quotes.
 pub fn identifier(name: &str) -> String {
     escape_identifier(name)
@@ -28,11 +24,6 @@ pub fn qualified<S: AsRef<str>>(path: &[S]) -> String {
         .join(".")
 }
 
-/// Whether PostgreSQL can store this name unchanged: not if it is empty, too long or contains NUL.
-pub fn is_valid_identifier(name: &str) -> bool {
-    !name.is_empty() && name.len() <= MAX_IDENTIFIER_BYTES && !name.contains('\0')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,17 +39,5 @@ mod tests {
     fn values_cannot_end_their_literal() {
         assert_eq!(literal("p' SUPERUSER '"), "'p'' SUPERUSER '''");
         assert_eq!(literal(r"a\'b"), r" E'a\\''b'");
-    }
-
-    #[test]
-    fn names_are_measured_in_bytes() {
-        assert!(is_valid_identifier(&"x".repeat(63)));
-        assert!(!is_valid_identifier(&"x".repeat(64)));
-        assert!(
-            !is_valid_identifier(&"é".repeat(32)),
-            "64 bytes, although 32 characters"
-        );
-        assert!(!is_valid_identifier(""));
-        assert!(!is_valid_identifier("a\0b"));
     }
 }

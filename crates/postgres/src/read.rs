@@ -50,7 +50,7 @@ impl Query {
 
 /// Receives the rows one by one, each with the index of its query, in the order of the queries. A large result is never in
 /// memory as a whole.
-pub type Sink<'a> = dyn FnMut(usize, Row) + Send + 'a;
+pub(crate) type Sink<'a> = dyn FnMut(usize, Row) + Send + 'a;
 
 /// A query whose text was built, with names in it.
 impl From<Statement> for Query {

@@ -43,7 +43,7 @@ pub enum Doing {
 
 impl Doing {
     /// From the statement's first word.
-    pub fn of_sql(sql: &str) -> Self {
+    pub(crate) fn of_sql(sql: &str) -> Self {
         let word = sql.split_whitespace().next().unwrap_or_default();
         FIRST_WORDS
             .iter()
@@ -154,7 +154,7 @@ const TABLE: &[Rule] = &[
 ];
 
 /// The class of an SQLSTATE. Unknown codes are reported to a person and retried slowly.
-pub fn classify(code: &str, doing: Doing) -> Class {
+pub(crate) fn classify(code: &str, doing: Doing) -> Class {
     TABLE
         .iter()
         .find(|Rule(prefix, when, _)| code.starts_with(prefix) && (when.is_empty() || when.contains(&doing)))

@@ -12,7 +12,7 @@ use crate::quote;
 use crate::sqlstate::Doing;
 
 /// The replacement of a secret in everything that people read.
-pub const REDACTED: &str = "'[redacted]'";
+pub(crate) const REDACTED: &str = "'[redacted]'";
 
 /// A statement on its way to the server.
 #[derive(Clone)]
@@ -127,12 +127,12 @@ impl Statement {
     }
 
     /// Whether the text contains a secret.
-    pub fn is_secret(&self) -> bool {
+    pub(crate) fn is_secret(&self) -> bool {
         !self.secrets.is_empty()
     }
 
     /// The text for the server, including secrets. For sending, never for printing.
-    pub fn expose_sql(&self) -> &str {
+    pub(crate) fn expose_sql(&self) -> &str {
         &self.sql
     }
 

@@ -79,7 +79,7 @@ impl FromStr for TlsMode {
 
 /// Why TLS could not be set up, before any byte was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TlsSetupError {
+pub(crate) enum TlsSetupError {
     /// The CA certificate is invalid.
     #[error("the CA is not a certificate in PEM form")]
     BadCa,

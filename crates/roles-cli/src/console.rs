@@ -34,7 +34,7 @@ impl<'a> Console<'a> {
 
     /// Marks the streams as those of the process, which may be terminals.
     #[must_use]
-    pub fn of_the_process(mut self) -> Self {
+    pub(crate) fn of_the_process(mut self) -> Self {
         self.out_is_terminal = std::io::stdout().is_terminal();
         self.err_is_terminal = std::io::stderr().is_terminal();
         self

@@ -7,6 +7,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 use stanchion_postgres::{Budget, ConnectionConfig, Limits, Session, Terms, Timeouts};
 use stanchion_roles::expand::Desired;
+use stanchion_roles::plan::Password;
 
 use super::args::{Auth, DatabaseArgs};
 use super::auth::AzureWorkloadIdentity;
@@ -69,8 +70,9 @@ pub(super) fn passwords(
     desired: &Desired,
     unset: Unset,
     console: &mut Console<'_>,
-) -> Result<BTreeMap<String, SecretString>, Failure> {
+) -> Result<BTreeMap<String, Password>, Failure> {
     let mut passwords = BTreeMap::new();
+    let mut random = rand::rng();
     for (name, role) in &desired.roles {
         let Some(password) = &role.password else { continue };
         let Some(variable) = &password.from_env else {
@@ -81,7 +83,7 @@ pub(super) fn passwords(
         };
         match console.variable(variable) {
             Some(value) if !value.is_empty() => {
-                passwords.insert(name.clone(), SecretString::from(value));
+                passwords.insert(name.clone(), Password::new(value.into(), &mut random));
             }
             Some(_) => {
                 return Err(Failure::new(format!(
@@ -89,7 +91,7 @@ pub(super) fn passwords(
                 )));
             }
             None if unset == Unset::Planned => {
-                passwords.insert(name.clone(), SecretString::default());
+                passwords.insert(name.clone(), Password::new(SecretString::default(), &mut random));
             }
             None => {
                 return Err(Failure::new(format!(

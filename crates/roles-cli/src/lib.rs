@@ -34,9 +34,9 @@ use stanchion_roles::manifest::{Strictness, json_schema};
 /// Done, or nothing to do.
 pub const OK: u8 = 0;
 /// Something failed.
-pub const FAILED: u8 = 1;
+pub(crate) const FAILED: u8 = 1;
 /// The database differs from the manifest.
-pub const DRIFT: u8 = 2;
+pub(crate) const DRIFT: u8 = 2;
 /// The command line is invalid (`EX_USAGE`).
 pub const USAGE: u8 = 64;
 

@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use stanchion_postgres::scram::NoRandomness;
 use stanchion_postgres::{Begin, Error as PostgresError, Isolation, Session, Statement, lock};
 
 use crate::diff::{self, WrongDatabase, diff};
@@ -53,9 +52,6 @@ pub enum Error {
     /// The manifest is for another database.
     #[error(transparent)]
     WrongDatabase(#[from] WrongDatabase),
-    /// The system has no randomness for the salt of a password verifier.
-    #[error(transparent)]
-    NoRandomness(#[from] NoRandomness),
     /// The plan has blockers.
     #[error("refusing to apply: {}", .0.refusal())]
     Blocked(Box<Plan>),
@@ -172,7 +168,7 @@ fn decide(
     if !plan.blockers.is_empty() {
         return Err(Error::Blocked(Box::new(plan)));
     }
-    let statements = render::statements(&plan)?;
+    let statements = render::statements(&plan);
     Ok((plan, statements))
 }
 

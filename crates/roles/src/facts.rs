@@ -146,7 +146,7 @@ pub struct Object {
 
 impl Object {
     /// Its name in a manifest: a routine includes its argument types.
-    pub fn display_name(&self) -> String {
+    pub(crate) fn display_name(&self) -> String {
         match self.kind {
             ObjectType::Function => format!("{}({})", self.name, self.types.join(", ")),
             _ => self.name.to_string(),

@@ -14,7 +14,7 @@ const LISTS: [&str; 6] = [
 ];
 
 /// Name and value in the form that PostgreSQL stores.
-pub fn canonical(parameter: &str, value: &str) -> (String, String) {
+pub(crate) fn canonical(parameter: &str, value: &str) -> (String, String) {
     let parameter = parameter.to_ascii_lowercase();
     let value = match list(&parameter, value) {
         Some(names) => names
@@ -28,7 +28,7 @@ pub fn canonical(parameter: &str, value: &str) -> (String, String) {
 }
 
 /// The names of a list setting, unquoted; `None` for any other setting.
-pub fn list(parameter: &str, value: &str) -> Option<Vec<String>> {
+pub(crate) fn list(parameter: &str, value: &str) -> Option<Vec<String>> {
     LISTS.contains(&parameter).then(|| split(value))
 }
 

@@ -26,7 +26,7 @@ pub mod expand;
 pub mod facts;
 pub mod generate;
 pub mod graph;
-pub mod guc;
+mod guc;
 pub mod inspect;
 pub mod manifest;
 pub mod model;

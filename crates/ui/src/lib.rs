@@ -2,7 +2,7 @@
 //!
 //! | module | subject | |
 //! |---|---|---|
-//! | [`server`] | starts everything; the addresses and their handlers | I/O |
+//! | `server` | starts everything; the addresses and their handlers | I/O |
 //! | `guard` | token, cookie, `Host`, `Origin`, response headers | pure, except for random numbers |
 //! | `live` | the objects of all kinds, kept current by watches | reads |
 //! | `stream` | tells a browser that its page has changed | I/O |
@@ -20,7 +20,7 @@ mod guard;
 mod live;
 mod page;
 mod query;
-pub mod server;
+mod server;
 mod sql;
 mod stream;
 

@@ -1,4 +1,7 @@
 //! Privileges in a policy.
+//!
+//! The engine has twins of these types (`crates/roles/src/manifest/types`). The schema of a CRD needs limits and CEL rules
+//! that a manifest does not have, and the engine does not depend on Kubernetes.
 
 use std::collections::BTreeMap;
 

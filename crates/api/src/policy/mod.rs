@@ -6,11 +6,11 @@
 
 mod connection;
 mod grants;
-#[cfg(test)]
-mod original;
 mod plan;
 mod roles;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 

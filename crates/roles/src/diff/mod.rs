@@ -11,12 +11,10 @@ mod view;
 
 use std::collections::BTreeMap;
 
-use secrecy::SecretString;
-
 use crate::expand::Desired;
 use crate::facts::Facts;
 use crate::model::{ObjectType, Privilege};
-use crate::plan::{Blocker, Change, Check, Mode, Plan};
+use crate::plan::{Blocker, Change, Check, Mode, Password, Plan};
 use view::View;
 
 /// Options of the comparison.
@@ -26,8 +24,8 @@ pub struct Options {
     pub mode: Mode,
     /// Whether adopt mode may change the owner of existing schemas.
     pub allow_schema_owner_transfers: bool,
-    /// Clear-text passwords, by role.
-    pub passwords: BTreeMap<String, SecretString>,
+    /// Passwords, by role.
+    pub passwords: BTreeMap<String, Password>,
 }
 
 /// The manifest is for another database.

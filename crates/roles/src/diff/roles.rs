@@ -19,7 +19,7 @@ pub(super) struct Roles {
 pub(super) fn diff(
     desired: &Desired,
     facts: &Facts,
-    passwords: &BTreeMap<String, SecretString>,
+    passwords: &BTreeMap<String, Password>,
     plan: &mut Plan,
 ) -> Roles {
     let mut roles = Roles {
@@ -31,10 +31,10 @@ pub(super) fn diff(
         let existing = facts.roles.get(name);
         let password = passwords
             .get(name)
-            .filter(|clear| !existing.is_some_and(|role| has(role, clear)));
-        let set_password = password.map(|clear| Change::SetPassword {
+            .filter(|password| !existing.is_some_and(|role| has(role, &password.text)));
+        let set_password = password.map(|password| Change::SetPassword {
             name: name.clone(),
-            password: Password(clear.clone()),
+            password: password.clone(),
         });
         match existing {
             None if role.external => plan.warnings.push(format!(

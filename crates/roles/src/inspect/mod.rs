@@ -56,7 +56,7 @@ async fn begin_reading<'s>(
 }
 
 /// Begins a transaction and inspects in it, so that the changes can use the same one.
-pub async fn begin_and_inspect<'s>(
+pub(crate) async fn begin_and_inspect<'s>(
     session: &'s mut Session,
     begin: &Begin,
     needs: &Needs,

@@ -24,9 +24,9 @@ pub use load::{Loaded, load, load_bundle, load_document};
 pub use reference::reference;
 pub use schema::json_schema;
 pub use types::*;
-pub use valid_until::canonical_timestamp;
+pub(crate) use valid_until::canonical_timestamp;
 
 /// Predefined roles belong to PostgreSQL: only their members can be managed.
-pub fn is_predefined(role: &str) -> bool {
+pub(crate) fn is_predefined(role: &str) -> bool {
     role.starts_with("pg_")
 }

@@ -7,7 +7,7 @@
 use jiff::{Timestamp, Unit};
 
 /// The canonical form of a timestamp, or why the text is not a timestamp.
-pub fn canonical_timestamp(text: &str) -> Result<String, String> {
+pub(crate) fn canonical_timestamp(text: &str) -> Result<String, String> {
     let shape =
         "expected an ISO 8601 timestamp such as \"2030-12-31T00:00:00Z\" or \"2030-12-31T00:00:00+02:00\"";
     let bytes = text.as_bytes();

@@ -11,7 +11,7 @@ mod signature;
 pub use object::{KindSpec, ObjectType};
 pub use privilege::{Privilege, Privileges};
 pub use role::{Attribute, RoleState};
-pub use signature::Signature;
+pub(crate) use signature::Signature;
 
 /// The name in a manifest for all roles, present and future.
 pub const PUBLIC: &str = "PUBLIC";

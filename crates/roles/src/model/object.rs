@@ -222,7 +222,7 @@ impl ObjectType {
     /// The kind that default privileges for this one belong to: PostgreSQL has only TABLES for tables and all kinds of
     /// views.
     #[must_use]
-    pub fn default_kind(self) -> Self {
+    pub(crate) fn default_kind(self) -> Self {
         match self {
             Self::ForeignTable | Self::MaterializedView | Self::View => Self::Table,
             other => other,

@@ -78,7 +78,7 @@ impl Privilege {
     }
 
     /// The privilege that PostgreSQL writes as this letter in an ACL.
-    pub fn from_letter(letter: char) -> Option<Self> {
+    pub(crate) fn from_letter(letter: char) -> Option<Self> {
         TABLE
             .iter()
             .find(|(.., l)| *l == letter)
@@ -102,7 +102,7 @@ pub struct Privileges(u16);
 
 impl Privileges {
     /// No privilege.
-    pub const NONE: Self = Self(0);
+    pub(crate) const NONE: Self = Self(0);
 
     /// The set of the given privileges.
     pub const fn of(privileges: &[Privilege]) -> Self {
@@ -127,7 +127,7 @@ impl Privileges {
 
     /// What is in either set.
     #[must_use]
-    pub const fn union(self, other: Self) -> Self {
+    pub(crate) const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 

@@ -86,7 +86,7 @@ impl RoleState {
     }
 
     /// The attributes to change (without the comment, which is a separate statement).
-    pub fn changes_to(&self, desired: &Self) -> Vec<Attribute> {
+    pub(crate) fn changes_to(&self, desired: &Self) -> Vec<Attribute> {
         let mut changes: Vec<_> = self
             .flags()
             .into_iter()

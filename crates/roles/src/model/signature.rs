@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 /// A routine as a manifest names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signature {
+pub(crate) struct Signature {
     /// The name without schema, unquoted.
     pub name: String,
     /// The arguments; `None` if the manifest gives only the name.
@@ -39,7 +39,7 @@ const MODES: [&str; 4] = ["in ", "inout ", "out ", "variadic "];
 impl Signature {
     /// Parses `name(args)` or `name`. Refuses text that cannot be a list of types, because the list becomes part of
     /// SQL.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let Some((name, rest)) = text.split_once('(') else {
             return Ok(Self {
                 name: text.to_owned(),
@@ -58,7 +58,7 @@ impl Signature {
     }
 
     /// Whether this matches the routine of that name with these input argument types, as PostgreSQL prints them.
-    pub fn means(&self, name: &str, types: &[impl AsRef<str>]) -> bool {
+    pub(crate) fn means(&self, name: &str, types: &[impl AsRef<str>]) -> bool {
         if self.name != name {
             return false;
         }

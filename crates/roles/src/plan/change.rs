@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use rand::CryptoRng;
 use secrecy::SecretString;
 use serde::{Serialize, Serializer};
+use stanchion_postgres::scram;
 
 use crate::facts::Object;
 use crate::model::{Attribute, ObjectType, Privileges, RoleState};
@@ -220,9 +222,29 @@ impl GrantTarget {
     }
 }
 
-/// A clear-text password, which Debug and JSON redact.
+/// A password, in clear text or as a verifier, and the salt of the verifier to make. Debug and JSON redact it.
 #[derive(Clone)]
-pub struct Password(pub SecretString);
+pub struct Password {
+    pub(crate) text: SecretString,
+    salt: [u8; scram::SALT_BYTES],
+}
+
+impl Password {
+    /// A password with a random salt.
+    pub fn new(text: SecretString, random: &mut dyn CryptoRng) -> Self {
+        let mut salt = [0; scram::SALT_BYTES];
+        random.fill_bytes(&mut salt);
+        Self { text, salt }
+    }
+
+    /// What the server gets. It accepts a verifier unchanged.
+    pub(crate) fn verifier(&self) -> SecretString {
+        match scram::encoding(&self.text) {
+            scram::Encoding::Clear => scram::salted_verifier(&self.text, &self.salt),
+            scram::Encoding::Scram | scram::Encoding::Md5 => self.text.clone(),
+        }
+    }
+}
 
 impl std::fmt::Debug for Password {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

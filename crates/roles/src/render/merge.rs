@@ -5,8 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use secrecy::SecretString;
-use stanchion_postgres::scram::{self, NoRandomness};
 use stanchion_postgres::{Doing, Statement};
 
 use super::members::{Options, add_member};
@@ -27,16 +25,7 @@ pub struct Statements {
 }
 
 /// The statements of a plan.
-pub fn statements(plan: &Plan) -> Result<Statements, NoRandomness> {
-    let verifier = |clear: &SecretString| match scram::encoding(clear) {
-        scram::Encoding::Clear => scram::verifier(clear),
-        // The password is already a verifier, which the server accepts unchanged.
-        _ => Ok(clear.clone()),
-    };
-    let secrets = Secrets {
-        verifier: &verifier,
-        shown: false,
-    };
+pub fn statements(plan: &Plan) -> Statements {
     let mut statements = Statements {
         transaction: vec![],
         after: vec![],
@@ -60,7 +49,7 @@ pub fn statements(plan: &Plan) -> Result<Statements, NoRandomness> {
             Some(Mergeable::RevokeDefault) => defaults(run, false, &mut statements.transaction),
             Some(Mergeable::AddMember) => members(run, plan, &mut statements.transaction),
             None => {
-                let rendered = one::render(first, plan, &secrets)?;
+                let rendered = one::render(first, plan, Secrets::Sent);
                 let place = match first {
                     Change::TerminateSessions { .. } => &mut statements.after,
                     _ => &mut statements.transaction,
@@ -69,7 +58,7 @@ pub fn statements(plan: &Plan) -> Result<Statements, NoRandomness> {
             }
         }
     }
-    Ok(statements)
+    statements
 }
 
 /// Changes that can be reordered among each other.

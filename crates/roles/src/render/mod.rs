@@ -13,7 +13,6 @@ mod types;
 pub use merge::{Statements, statements};
 
 use crate::plan::{Change, Plan};
-use stanchion_postgres::scram::NoRandomness;
 
 /// The plan as a script, with passwords redacted. No newline at the end.
 pub fn script(plan: &Plan) -> String {
@@ -30,17 +29,6 @@ pub fn script(plan: &Plan) -> String {
 
 /// The statements of one change, with passwords redacted, without semicolons.
 pub fn display(change: &Change, plan: &Plan) -> Vec<String> {
-    let blank = |_: &secrecy::SecretString| -> Result<_, NoRandomness> { Ok("[REDACTED]".to_owned().into()) };
-    one::render(
-        change,
-        plan,
-        &one::Secrets {
-            verifier: &blank,
-            shown: true,
-        },
-    )
-    .unwrap_or_default()
-    .iter()
-    .map(ToString::to_string)
-    .collect()
+    let statements = one::render(change, plan, one::Secrets::Redacted);
+    statements.iter().map(ToString::to_string).collect()
 }

@@ -1,9 +1,7 @@
 //! Renders single changes.
 
-use secrecy::SecretString;
 use stanchion_postgres::Statement;
 use stanchion_postgres::handover;
-use stanchion_postgres::scram::NoRandomness;
 
 use super::members::{Options, add_member, granted_by, update_member};
 use super::privileges::{About, default_privilege, grant_on, list, revoke};
@@ -11,30 +9,26 @@ use super::roles::{alter_role, comment_on, create_role};
 use crate::plan::{Change, Plan};
 
 /// How statements include passwords.
-pub(super) struct Secrets<'a> {
-    pub(super) verifier: &'a dyn Fn(&SecretString) -> Result<SecretString, NoRandomness>,
-    /// Whether the verifier is a placeholder for display.
-    pub(super) shown: bool,
+#[derive(Clone, Copy)]
+pub(super) enum Secrets {
+    /// As a placeholder, for people.
+    Redacted,
+    /// As verifiers, for the server.
+    Sent,
 }
 
 /// The statements of one change.
 #[allow(clippy::too_many_lines)] // A table: one arm a change.
-pub(super) fn render(
-    change: &Change,
-    plan: &Plan,
-    secrets: &Secrets<'_>,
-) -> Result<Vec<Statement>, NoRandomness> {
-    Ok(match change {
+pub(super) fn render(change: &Change, plan: &Plan, secrets: Secrets) -> Vec<Statement> {
+    match change {
         Change::CreateRole { name, state } => create_role(name, state),
         Change::AlterRole { name, attributes } => alter_role(name, attributes),
         Change::SetComment { name, comment } => vec![comment_on(name, comment.as_deref())],
         Change::SetPassword { name, password } => {
-            let verifier = (secrets.verifier)(&password.0)?;
             let statement = Statement::new("ALTER ROLE ").ident(name).sql(" PASSWORD ");
-            vec![if secrets.shown {
-                statement.sql("'[REDACTED]'")
-            } else {
-                statement.secret(&verifier)
+            vec![match secrets {
+                Secrets::Redacted => statement.sql("'[REDACTED]'"),
+                Secrets::Sent => statement.secret(&password.verifier()),
             }]
         }
         Change::CreateSchema { name, owner } => {
@@ -140,5 +134,5 @@ pub(super) fn render(
                 .number(i64::from(*oid))
                 .sql(" AND pid <> pg_backend_pid()"),
         ],
-    })
+    }
 }

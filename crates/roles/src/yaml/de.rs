@@ -1,9 +1,9 @@
 //! Deserializes a type from the tree.
 
-use serde::de::value::StrDeserializer;
+use serde::de::value::{SeqDeserializer, StrDeserializer};
 use serde::de::{
-    self, DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, IntoDeserializer,
-    MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
+    self, DeserializeOwned, DeserializeSeed, Deserializer, Error as _, IntoDeserializer, MapAccess,
+    Unexpected, Visitor,
 };
 use serde::forward_to_deserialize_any;
 use std::cell::RefCell;
@@ -52,6 +52,10 @@ impl<'a> Reader<'a> {
         Self { node, ..self }
     }
 
+    fn items(self, items: &'a [Node]) -> SeqDeserializer<impl Iterator<Item = Self>, Error> {
+        SeqDeserializer::new(items.iter().map(move |node| self.at(node)))
+    }
+
     /// Adds this location to an error that has none.
     fn place(self, mut error: Error) -> Error {
         error.location.get_or_insert(self.node.location);
@@ -60,6 +64,14 @@ impl<'a> Reader<'a> {
 
     fn wrong<V>(self, expected: &dyn de::Expected) -> Result<V, Error> {
         Err(self.place(Error::invalid_type(Unexpected::Other(self.node.kind()), expected)))
+    }
+}
+
+impl<'de> IntoDeserializer<'de, Error> for Reader<'_> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
     }
 }
 
@@ -73,10 +85,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Value::Integer(value) => visitor.visit_i64(*value),
             Value::Float(value) => visitor.visit_f64(*value),
             Value::String(value) => visitor.visit_str(value),
-            Value::Sequence(items) => visitor.visit_seq(Items {
-                reader: self,
-                items: items.iter(),
-            }),
+            Value::Sequence(items) => visitor.visit_seq(self.items(items)),
             Value::Mapping(entries) => visitor.visit_map(Entries {
                 reader: self,
                 rest: entries.iter(),
@@ -119,8 +128,9 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         visitor: V,
     ) -> Result<V::Value, Error> {
         match &self.node.value {
+            // The enums of a manifest are plain strings.
             Value::String(name) => visitor
-                .visit_enum(Variant(name))
+                .visit_enum(StrDeserializer::new(name))
                 .map_err(|error| self.place(error)),
             _ => self.wrong(&"a string"),
         }
@@ -137,10 +147,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     /// A key without a value is an empty list.
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.node.value {
-            Value::Null => visitor.visit_seq(Items {
-                reader: self,
-                items: [].iter(),
-            }),
+            Value::Null => visitor.visit_seq(self.items(&[])),
             _ => self.deserialize_any(visitor),
         }
     }
@@ -152,22 +159,6 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
         unit unit_struct tuple tuple_struct map identifier
-    }
-}
-
-struct Items<'a> {
-    reader: Reader<'a>,
-    items: std::slice::Iter<'a, Node>,
-}
-
-impl<'de> SeqAccess<'de> for Items<'_> {
-    type Error = Error;
-
-    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Error> {
-        self.items
-            .next()
-            .map(|node| seed.deserialize(self.reader.at(node)))
-            .transpose()
     }
 }
 
@@ -194,7 +185,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
                 continue;
             }
             self.value = Some(node);
-            let key: StrDeserializer<'_, Error> = key.as_str().into_deserializer();
+            let key = StrDeserializer::<Error>::new(key);
             return seed.deserialize(key).map(Some).map_err(|mut error| {
                 error.location.get_or_insert(*location);
                 error
@@ -211,45 +202,6 @@ impl<'de> MapAccess<'de> for Entries<'_> {
             }
             None => Err(Error::custom("a value was asked for before its key")),
         }
-    }
-}
-
-struct Variant<'a>(&'a str);
-
-impl<'de> EnumAccess<'de> for Variant<'_> {
-    type Error = Error;
-    type Variant = Unit;
-
-    fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> Result<(V::Value, Unit), Error> {
-        let name: StrDeserializer<'_, Error> = self.0.into_deserializer();
-        seed.deserialize(name).map(|value| (value, Unit))
-    }
-}
-
-/// The enums of a manifest are plain strings.
-struct Unit;
-
-impl<'de> VariantAccess<'de> for Unit {
-    type Error = Error;
-
-    fn unit_variant(self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, _seed: T) -> Result<T::Value, Error> {
-        Err(Error::custom("a plain word was expected"))
-    }
-
-    fn tuple_variant<V: Visitor<'de>>(self, _len: usize, _visitor: V) -> Result<V::Value, Error> {
-        Err(Error::custom("a plain word was expected"))
-    }
-
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        _fields: &'static [&'static str],
-        _visitor: V,
-    ) -> Result<V::Value, Error> {
-        Err(Error::custom("a plain word was expected"))
     }
 }
 

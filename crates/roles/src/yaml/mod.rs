@@ -8,7 +8,8 @@ mod de;
 mod node;
 
 pub use de::{UnknownKey, from_node};
-pub use node::{Location, Node, Segment, Value, parse};
+pub(crate) use node::Segment;
+pub use node::{Location, Node, Value, parse};
 
 /// Why a document cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

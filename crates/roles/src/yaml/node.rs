@@ -69,7 +69,7 @@ impl Node {
 
     /// The location of the nearest existing node on a path such as `grants[3].object.name`: something that is missing
     /// is reported at its parent.
-    pub fn locate(&self, path: &[Segment]) -> Location {
+    pub(crate) fn locate(&self, path: &[Segment]) -> Location {
         let mut node = self;
         for segment in path {
             let next = match (segment, &node.value) {
@@ -101,7 +101,7 @@ impl Node {
 
 /// One step of a path into a document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Segment {
+pub(crate) enum Segment {
     /// A key of a mapping.
     Key(String),
     /// An item of a list.

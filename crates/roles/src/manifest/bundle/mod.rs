@@ -18,29 +18,25 @@ use super::types::{AuthProvider, DefaultPrivilege, Grant, Membership, Profile, R
 
 /// The root of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Bundle {
     /// Settings for all documents.
-    #[serde(default)]
     pub shared: Shared,
     /// The documents.
-    #[serde(default)]
     pub sources: Vec<SourceFile>,
 }
 
 /// Settings that all documents of a bundle share.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Shared {
     /// As in a manifest.
-    #[serde(default)]
     pub default_owner: Option<String>,
     /// As in a manifest.
-    #[serde(default)]
     pub role_pattern: Option<String>,
     /// As in a manifest.
-    #[serde(default)]
     pub auth_providers: Vec<AuthProvider>,
     /// As in a manifest.
-    #[serde(default)]
     pub profiles: BTreeMap<String, Profile>,
 }
 
@@ -53,44 +49,36 @@ pub struct SourceFile {
 
 /// One team's part of a bundle.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 #[allow(missing_docs)] // As in a manifest, but for the first two.
 pub struct Document {
     /// Its name.
-    #[serde(default)]
     pub policy: PolicyName,
     /// What the document manages.
-    #[serde(default)]
     pub scope: DocumentScope,
-    #[serde(default)]
     pub schemas: Vec<Schema>,
-    #[serde(default)]
     pub roles: Vec<Role>,
-    #[serde(default)]
     pub grants: Vec<Grant>,
-    #[serde(default)]
     pub default_privileges: Vec<DefaultPrivilege>,
-    #[serde(default)]
     pub memberships: Vec<Membership>,
-    #[serde(default)]
     pub retirements: Vec<Retirement>,
 }
 
 /// The name of a document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct PolicyName {
     /// Default: the name of its file.
-    #[serde(default)]
     pub name: Option<String>,
 }
 
 /// What a document manages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct DocumentScope {
     /// Roles that the document may declare or retire.
-    #[serde(default)]
     pub roles: Vec<String>,
     /// Schemas, with the facets that the document manages.
-    #[serde(default)]
     pub schemas: Vec<ScopedSchema>,
 }
 

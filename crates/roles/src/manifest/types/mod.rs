@@ -1,4 +1,7 @@
 //! The types of the manifest format: the manifest, roles, memberships. Privileges are in `privileges`.
+//!
+//! `PostgresPolicy` has twins of these types (`crates/api/src/policy`): the schema of a CRD needs limits and CEL rules that a
+//! manifest does not have, and this crate does not depend on Kubernetes.
 
 mod privileges;
 

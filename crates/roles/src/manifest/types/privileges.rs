@@ -1,4 +1,7 @@
 //! Privileges: on existing objects, on future ones, and in profiles, which are bound to schemas.
+//!
+//! `PostgresPolicy` has twins of these types (`crates/api/src/policy`): the schema of a CRD needs limits and CEL rules that a
+//! manifest does not have, and this crate does not depend on Kubernetes.
 
 use std::collections::BTreeMap;
 
