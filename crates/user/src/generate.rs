@@ -24,12 +24,12 @@ const LENGTHS: std::ops::RangeInclusive<u32> = 16..=128;
 const FEWEST_CHARACTERS: usize = 10;
 
 /// A new password that satisfies all rules.
-pub fn password(generate: &Generate, random: &mut dyn CryptoRng) -> Result<SecretString, Problem> {
+pub(crate) fn password(generate: &Generate, random: &mut dyn CryptoRng) -> Result<SecretString, Problem> {
     Ok(Rules::of(generate)?.draw(random).into())
 }
 
 /// Whether a password that satisfies all rules can exist.
-pub fn check(generate: &Generate) -> Result<(), Problem> {
+pub(crate) fn check(generate: &Generate) -> Result<(), Problem> {
     Rules::of(generate).map(drop)
 }
 

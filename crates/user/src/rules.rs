@@ -3,17 +3,15 @@
 //! A role or a database belongs to the object whose mark it carries, and so to that object's namespace; another
 //! namespace gets nothing on it. These rules concern the rest: roles and databases without a mark.
 
-mod pattern;
-
 use stanchion_api::instance::{Attribute, PostgresInstanceSpec};
 use stanchion_api::user::Privilege;
 use stanchion_kernel::Problem;
 use stanchion_kernel::marks::Found;
 
-use crate::user::catalog::{DatabaseFacts, RoleRef};
+use crate::server::Openings;
+use crate::user::catalog::RoleRef;
+use crate::user::catalog::databases::DatabaseFacts;
 use crate::user::target::{DatabaseRequest, SchemaRequest};
-use pattern::is_among;
-pub(crate) use pattern::is_like;
 
 /// Name prefixes of cloud providers' roles. Most of them have powers that no attribute shows.
 const CLOUD: &[&str] = &["rds", "cloudsql", "alloydb", "azure", "neon_", "aiven"];
@@ -26,34 +24,6 @@ const CLOUD_LOGINS: &[&str] = &[
 ];
 /// The database of the server itself.
 const OF_THE_SERVER: &str = "postgres";
-
-/// What the operator's default server opens to every namespace. Command line flags set it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Openings {
-    /// Databases that a person created, in which roles may get privileges.
-    pub databases: Vec<String>,
-    /// Roles that a person created, which roles may be members of.
-    pub roles: Vec<String>,
-    /// Roles that a person created, which may be adopted.
-    pub adoption: Vec<String>,
-    /// Extensions that may be created although they are not trusted.
-    pub extensions: Vec<String>,
-    /// Parameters in addition to those that every user may set.
-    pub parameters: Vec<String>,
-}
-
-impl Default for Openings {
-    /// As in the guide: any database that a person created may be used, and nothing else.
-    fn default() -> Self {
-        Self {
-            databases: vec!["*".into()],
-            roles: Vec::new(),
-            adoption: Vec::new(),
-            extensions: Vec::new(),
-            parameters: Vec::new(),
-        }
-    }
-}
 
 /// The relation of an object's namespace to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,6 +298,34 @@ fn is_closed(name: &str) -> bool {
     name.starts_with("pg_") || CLOUD.iter().any(|provider| name.starts_with(provider))
 }
 
+/// Whether one of the patterns stands for the name.
+fn is_among(patterns: &[String], name: &str) -> bool {
+    patterns.iter().any(|pattern| is_like(pattern, name))
+}
+
+/// `*` stands for any characters. Looks at each character of the pattern once for each of the name, at most.
+pub(crate) fn is_like(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else {
+        return false;
+    };
+    let mut open = false;
+    let mut last = "";
+    for part in parts {
+        if let Some(found) = rest.find(last).filter(|_| open) {
+            rest = rest.get(found + last.len()..).unwrap_or_default();
+        } else if open {
+            return false;
+        }
+        (open, last) = (true, part);
+    }
+    if open {
+        rest.ends_with(last)
+    } else {
+        rest.is_empty()
+    }
+}
+
 fn no_role(field: &str, name: &str, what: &str, open: &str) -> Problem {
     let advice = if open.is_empty() {
         "choose another role".to_owned()
@@ -376,5 +374,26 @@ mod tests {
             more_than(&[Privilege::Owner], &request(&[Privilege::Owner])),
             None
         );
+    }
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, name, like) in [
+            ("*", "", true),
+            ("*", "shop", true),
+            ("shop", "shop", true),
+            ("shop", "shops", false),
+            ("shop*", "shop", true),
+            ("shop*", "shop_a", true),
+            ("*_ro", "shop_ro", true),
+            ("*_ro", "shop_rw", false),
+            ("a*b*c", "a--b--c", true),
+            ("a*b*c", "a--c--b", false),
+            ("a*b*b", "ab", false),
+            ("a*b*b", "abb", true),
+            ("**", "x", true),
+        ] {
+            assert_eq!(is_like(pattern, name), like, "{pattern} {name}");
+        }
     }
 }

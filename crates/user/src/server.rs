@@ -1,27 +1,93 @@
-//! Resolves the server of an object and its connection, and describes the connection for conditions.
+//! The servers: the operator's default one, those of instances, which of them an object uses, and its connection.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::ResourceExt;
 use kube::core::{Selector, SelectorExt};
+use parking_lot::RwLock;
 use secrecy::ExposeSecret;
 use stanchion_api::PostgresInstance;
 use stanchion_api::instance::{AllowedNamespaces, Endpoints, PostgresInstanceSpec, TlsMode};
 use stanchion_api::user::InstanceRef;
 use stanchion_kernel::marks::Marks;
 use stanchion_kernel::problem::Cause;
-use stanchion_kernel::redact::{SecretString, SecretValues};
+use stanchion_kernel::redact::{FingerprintKey, SecretString, SecretValues};
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
 use crate::rules::Rules;
-use crate::setup::Setup;
 use crate::user::catalog::Viewer;
 
+/// How long a reconcile waits for its turn at a database before it lets others go first.
+pub(crate) const TURN: Duration = Duration::from_secs(20);
+
+/// State that the controllers of this crate share. Clones share it.
+#[derive(Clone)]
+pub struct Setup {
+    /// The server of objects without `instanceRef`.
+    pub default_instance: DefaultInstance,
+    /// What that server opens to every namespace.
+    pub openings: Openings,
+    /// The connections of this process.
+    pub pools: pg::Pools,
+    /// Detects changed passwords without keeping them.
+    pub fingerprints: Arc<FingerprintKey>,
+}
+
+/// The server of objects without `instanceRef`. It may change while the operator runs.
+#[derive(Clone, Default)]
+pub struct DefaultInstance(Arc<RwLock<Option<pg::ConnectionConfig>>>);
+
+impl DefaultInstance {
+    /// This server, or none.
+    pub fn new(target: Option<pg::ConnectionConfig>) -> Self {
+        Self(Arc::new(RwLock::new(target)))
+    }
+
+    /// The current server.
+    pub fn get(&self) -> Option<pg::ConnectionConfig> {
+        self.0.read().clone()
+    }
+
+    /// Replaces it; running reconciles keep the one that they have.
+    pub fn set(&self, target: Option<pg::ConnectionConfig>) {
+        *self.0.write() = target;
+    }
+}
+
+/// What the operator's default server opens to every namespace. Command line flags set it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Openings {
+    /// Databases that a person created, in which roles may get privileges.
+    pub databases: Vec<String>,
+    /// Roles that a person created, which roles may be members of.
+    pub roles: Vec<String>,
+    /// Roles that a person created, which may be adopted.
+    pub adoption: Vec<String>,
+    /// Extensions that may be created although they are not trusted.
+    pub extensions: Vec<String>,
+    /// Parameters in addition to those that every user may set.
+    pub parameters: Vec<String>,
+}
+
+impl Default for Openings {
+    /// As in the guide: any database that a person created may be used, and nothing else.
+    fn default() -> Self {
+        Self {
+            databases: vec!["*".into()],
+            roles: Vec::new(),
+            adoption: Vec::new(),
+            extensions: Vec::new(),
+            parameters: Vec::new(),
+        }
+    }
+}
+
 /// Whether a server may be used.
-pub enum Access {
+pub(crate) enum Access {
     /// It may.
     Open(Server),
     /// It was allowed once, and no longer is.
@@ -41,7 +107,7 @@ pub struct Server {
 }
 
 /// The same connection, to another database.
-pub fn database(target: &pg::ConnectionConfig, name: &str) -> Result<pg::ConnectionConfig, Problem> {
+pub(crate) fn database(target: &pg::ConnectionConfig, name: &str) -> Result<pg::ConnectionConfig, Problem> {
     target
         .with_database(name)
         .map_err(|error| Problem::permanent("InvalidSpec", error.to_string()).caused_by(error))
@@ -49,7 +115,7 @@ pub fn database(target: &pg::ConnectionConfig, name: &str) -> Result<pg::Connect
 
 /// Resolves the server of an object. An object that was provisioned there learns when it may no longer use the server;
 /// for any other, an instance that does not allow its namespace looks like a missing one.
-pub async fn resolve(
+pub(crate) async fn resolve(
     read: &Reader,
     setup: &Setup,
     reference: Option<&InstanceRef>,
@@ -94,7 +160,7 @@ pub async fn resolve(
 }
 
 /// The server that an instance describes.
-pub async fn of_instance(
+pub(crate) async fn of_instance(
     read: &Reader,
     setup: &Setup,
     instance: &PostgresInstance,
@@ -195,7 +261,7 @@ fn trimmed(value: &SecretString) -> SecretString {
 }
 
 /// Whether the server's identity was verified.
-pub const fn verification(security: pg::Security) -> &'static str {
+pub(crate) const fn verification(security: pg::Security) -> &'static str {
     match (security.verified, security.encrypted) {
         (true, _) => "; the server was verified",
         (false, true) => {
@@ -209,7 +275,7 @@ pub const fn verification(security: pg::Security) -> &'static str {
 
 /// Password verifiers are part of statements. A superuser switches the server's log off for them, others need a
 /// privilege.
-pub fn log_exposure(server: &pg::Server) -> String {
+pub(crate) fn log_exposure(server: &pg::Server) -> String {
     if server.keeps_log_clean {
         return String::new();
     }

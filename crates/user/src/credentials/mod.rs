@@ -68,7 +68,7 @@ const LONGEST_KEY: usize = 253;
 
 /// The values of a login.
 #[derive(Clone, Copy, Debug)]
-pub struct Facts<'a> {
+pub(crate) struct Facts<'a> {
     /// The login.
     pub username: &'a str,
     /// Its password; `None` if it has none, or if only a hash is known.
@@ -88,7 +88,7 @@ pub struct Facts<'a> {
 }
 
 /// Whether the Secret can be rendered, as far as that is known without the values.
-pub fn check(secret: &CredentialsSecret) -> Result<(), Problem> {
+pub(crate) fn check(secret: &CredentialsSecret) -> Result<(), Problem> {
     params::check(&secret.params)?;
     secret
         .template
@@ -97,7 +97,7 @@ pub fn check(secret: &CredentialsSecret) -> Result<(), Problem> {
 }
 
 /// The Secret's data.
-pub fn render(
+pub(crate) fn render(
     secret: &CredentialsSecret,
     facts: &Facts<'_>,
 ) -> Result<BTreeMap<String, SecretString>, Problem> {

@@ -5,6 +5,6 @@ use stanchion_kernel::Done;
 use super::plan::Plan;
 
 /// Applies no change.
-pub fn apply(Plan: Plan) -> Done {
+pub(super) fn apply(Plan: Plan) -> Done {
     Done::Complete
 }

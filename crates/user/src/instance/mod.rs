@@ -2,11 +2,11 @@
 //!
 //! It only reads, so there is nothing to plan and nothing to apply. Each step of a reconcile is one file, as for the other kinds.
 
-pub mod apply;
-pub mod observe;
-pub mod plan;
-pub mod report;
-pub mod validate;
+mod apply;
+mod observe;
+mod plan;
+mod report;
+mod validate;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
@@ -19,7 +19,7 @@ use stanchion_kernel::{Done, Inputs, NoCleanup, Outcome, Problem, Reader, Reconc
 
 use self::observe::Current;
 use self::plan::Plan;
-use crate::setup::Setup;
+use crate::server::Setup;
 
 /// Reports whether the servers of `PostgresInstance` objects are reachable.
 pub struct InstanceController {

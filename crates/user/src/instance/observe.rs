@@ -4,8 +4,7 @@ use stanchion_api::PostgresInstance;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::session::Security;
 
-use crate::server;
-use crate::setup::Setup;
+use crate::server::{self, Setup};
 
 /// The server's properties.
 pub struct Current {
@@ -19,7 +18,11 @@ pub struct Current {
 }
 
 /// Connects to the server and reads its properties.
-pub async fn observe(setup: &Setup, read: &Reader, instance: &PostgresInstance) -> Result<Current, Problem> {
+pub(super) async fn observe(
+    setup: &Setup,
+    read: &Reader,
+    instance: &PostgresInstance,
+) -> Result<Current, Problem> {
     let server = server::of_instance(read, setup, instance).await?;
     let session = setup.pools.read_only(&server.target).await?;
     let inspected = session.inspect(&[]).await?;

@@ -9,6 +9,6 @@ use super::observe::Current;
 pub struct Plan;
 
 /// Plans no change, whatever was observed.
-pub fn plan(_: &PostgresInstance, _: &Current) -> Plan {
+pub(super) fn plan(_: &PostgresInstance, _: &Current) -> Plan {
     Plan
 }

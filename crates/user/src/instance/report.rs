@@ -16,7 +16,7 @@ use crate::server;
 const INTERVAL: Duration = Duration::from_mins(10);
 
 /// The status after a reconcile.
-pub fn report(
+pub(super) fn report(
     instance: &PostgresInstance,
     outcome: &Outcome<'_, InstanceController>,
     now: Timestamp,

@@ -4,6 +4,6 @@ use stanchion_api::PostgresInstance;
 use stanchion_kernel::Problem;
 
 /// The target is the object itself.
-pub fn validate(instance: &PostgresInstance) -> Result<PostgresInstance, Problem> {
+pub(super) fn validate(instance: &PostgresInstance) -> Result<PostgresInstance, Problem> {
     Ok(instance.clone())
 }

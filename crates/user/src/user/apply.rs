@@ -12,13 +12,12 @@ use stanchion_postgres::lock::ROLES;
 use stanchion_postgres::{Begin, ConnectionConfig, Query, Session, Statement};
 
 use super::catalog::{Catalog, Viewer};
-use super::contents::{Snapshot, SnapshotQuery, databases_of};
+use super::observe::{Snapshot, SnapshotQuery, databases_of};
 use super::passwords::Passwords;
 use super::plan::{self, About, Change, Decided, EnsurePlan, Plan, SqlPlan, database, grants, role};
 use super::target::Wanted;
-use super::{guards, ownership, withdrawn};
-use crate::server;
-use crate::setup::{Setup, TURN};
+use super::{guards, withdrawn};
+use crate::server::{self, Setup, TURN};
 
 /// How often the differences are computed in one transaction: what a new schema needs is known only after its creation.
 const ROUNDS: usize = 2;
@@ -45,7 +44,7 @@ pub struct Applied {
 }
 
 /// Applies the plan.
-pub async fn apply(
+pub(super) async fn apply(
     setup: &Setup,
     write: &Writer,
     wanted: &Wanted,
@@ -223,7 +222,7 @@ impl Pass<'_> {
 
     /// Records what the role now holds because of the operator.
     fn note(&mut self, before: &Snapshot, after: &Snapshot, address: &ConnectionConfig, with_role: bool) {
-        let adopted = ownership::is_adopted(self.wanted, &before.catalog);
+        let adopted = guards::is_adopted(self.wanted, &before.catalog);
         if with_role {
             self.applied.oid = after.catalog.role.as_ref().map(|role| role.oid);
             self.held
@@ -266,7 +265,7 @@ impl Pass<'_> {
         if let Some(facts) = snapshot.catalog.databases.get(name) {
             changes.extend(match self.wanted.databases.get(name) {
                 Some(request) => {
-                    guards::check_extensions(request, &snapshot.contents, &snapshot.catalog)?;
+                    database::check_extensions(request, &snapshot.contents, &snapshot.catalog)?;
                     database::check_schemas(name, request, &snapshot.contents)?;
                     database::diff(
                         name,
@@ -340,7 +339,7 @@ fn statements(changes: &[Change]) -> Vec<Statement> {
 
 /// Terminates the sessions of a role and returns their number. Each gets five seconds: a session whose role is dropped
 /// would continue without a name.
-pub async fn terminate(session: &Session, role: &str) -> Result<usize, Problem> {
+pub(super) async fn terminate(session: &Session, role: &str) -> Result<usize, Problem> {
     let query = Query::new(
         "SELECT pg_catalog.pg_terminate_backend(pid, 5000) FROM pg_catalog.pg_stat_activity \
          WHERE usename = $1 AND pid <> pg_catalog.pg_backend_pid()",

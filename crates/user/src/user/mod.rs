@@ -1,20 +1,18 @@
 //! The controller of `PostgresUser`. Each step of a reconcile is one file, or one folder.
 
-pub mod apply;
-pub mod catalog;
-pub mod cleanup;
-pub mod contents;
-pub mod guards;
-pub mod observe;
-pub mod output;
-pub mod ownership;
-pub mod passwords;
-pub mod plan;
-pub mod report;
-pub mod rotation;
-pub mod target;
-pub mod validate;
-pub mod withdrawn;
+mod apply;
+pub(crate) mod catalog;
+mod cleanup;
+mod guards;
+mod observe;
+mod output;
+mod passwords;
+mod plan;
+mod report;
+mod rotation;
+pub(crate) mod target;
+mod validate;
+mod withdrawn;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -25,9 +23,10 @@ use stanchion_kernel::rbac::{READ, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Done, Inactive, Inputs, Outcome, Problem, Reader, Reconciler, Report, Writer};
 
-pub use validate::{instance, username as check_username, username_is_immutable, validate as check};
+pub use validate::validate as check;
+pub(crate) use validate::{instance, username_is_immutable};
 
-use crate::setup::Setup;
+use crate::server::Setup;
 
 /// Reconciles `PostgresUser` objects.
 pub struct UserController {

@@ -1,4 +1,5 @@
-//! Reads the instance, the Secrets, the role and the databases. Reads only.
+//! Reads the instance, the Secrets, the role and the databases. Reads only: `plan` decides whether the object may have what
+//! it requests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,16 +14,15 @@ use stanchion_kernel::problem::Cause;
 use stanchion_kernel::redact::SecretValues;
 use stanchion_kernel::{Problem, Reader, apply};
 use stanchion_postgres::session::Security;
-use stanchion_postgres::{ReadPooled, scram};
+use stanchion_postgres::{Query, ReadPooled, Row, scram};
 
-use super::catalog::{self, Catalog, CatalogQuery};
-use super::contents::{self, Contents, query, reads_contents, schemas_of};
+use super::catalog::databases::{self, Contents};
+use super::catalog::{self, Catalog, CatalogQuery, Unexpected, Viewer};
 use super::guards;
 use super::passwords::{Generated, Roles, Source};
 use super::target::{Password, PasswordRequest, Wanted};
 use super::withdrawn::{self, Withdrawn};
-use crate::server::{self, Access, Server};
-use crate::setup::Setup;
+use crate::server::{self, Access, Server, Setup};
 
 /// The observed state.
 pub enum Observed {
@@ -64,9 +64,8 @@ impl Current {
     }
 }
 
-/// Reads everything that the plan needs. What the server's rules refuse ends it: the object does not make the operator
-/// connect to a database that it may not use.
-pub async fn observe(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Observed, Problem> {
+/// Reads everything that the plan needs.
+pub(super) async fn observe(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Observed, Problem> {
     let provisioned = wanted.before.username.is_some();
     let server = match server::resolve(read, setup, wanted.instance.as_ref(), provisioned).await? {
         Access::Open(server) => server,
@@ -75,7 +74,6 @@ pub async fn observe(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Ob
             return Ok(Observed::Withdrawn(Box::new(withdrawn)));
         }
     };
-    guards::check_role(&wanted.role, &server.viewer.rules.attributes)?;
     let credentials: Option<Secret> = match &wanted.credentials {
         Some(secret) => read.get(&secret.name).await?,
         None => None,
@@ -84,7 +82,6 @@ pub async fn observe(setup: &Setup, read: &Reader, wanted: &Wanted) -> Result<Ob
     let session = connect(setup, &server, wanted).await?;
     let security = session.security();
     let catalog = catalog::read(&session, &query(wanted, &server.viewer)).await?;
-    guards::check(wanted, &catalog)?;
     let mut logins = Vec::new();
     for name in wanted.logins() {
         let query = CatalogQuery::about(&server.viewer, &name);
@@ -119,7 +116,7 @@ async fn connect(setup: &Setup, server: &Server, wanted: &Wanted) -> Result<Read
 }
 
 /// Inspects the databases in which schemas matter. The others need no connection: privileges on a database itself are
-/// visible from every database.
+/// visible from every database. An object does not make the operator connect to a database that is closed to it.
 async fn read_contents(
     setup: &Setup,
     server: &Server,
@@ -129,7 +126,11 @@ async fn read_contents(
 ) -> Result<BTreeMap<String, Contents>, Problem> {
     let mut contents = BTreeMap::new();
     let mut session = Some(session);
-    for name in catalog.databases.keys() {
+    for (name, facts) in &catalog.databases {
+        let request = wanted.databases.get(name);
+        if request.is_some_and(|asked| guards::check_database(name, asked, facts, wanted, catalog).is_err()) {
+            continue;
+        }
         let schemas = schemas_of(wanted, name);
         if !reads_contents(wanted, name, &schemas) {
             contents.insert(name.clone(), Contents::default());
@@ -144,7 +145,7 @@ async fn read_contents(
             let there = server::database(&server.target, name)?;
             setup.pools.read_only(&there).await?
         };
-        let inside = contents::read(&here, &server.viewer, &wanted.username, &schemas).await?;
+        let inside = databases::read(&here, &server.viewer, &wanted.username, &schemas).await?;
         contents.insert(name.clone(), inside);
     }
     Ok(contents)
@@ -224,4 +225,127 @@ async fn stale_secrets(read: &Reader, wanted: &Wanted) -> Result<Vec<ObjectMeta>
     }
     stale.retain(|meta| apply::is_owned(meta, read.parent()));
     Ok(stale)
+}
+
+/// The inspection of one database, for one role: `apply` repeats it in its transaction.
+pub(super) struct SnapshotQuery {
+    query: CatalogQuery,
+    /// The schemas to inspect; `None` if only the database itself matters.
+    schemas: Option<Vec<String>>,
+}
+
+/// The result of an inspection.
+pub(super) struct Snapshot {
+    /// The server, the role, and the databases themselves.
+    pub catalog: Catalog,
+    /// The contents of the database.
+    pub contents: Contents,
+}
+
+impl SnapshotQuery {
+    /// The inspection for this role in this database.
+    pub(super) fn at(wanted: &Wanted, viewer: &Viewer, database: &str) -> Self {
+        let schemas = schemas_of(wanted, database);
+        Self {
+            query: query(wanted, viewer),
+            schemas: reads_contents(wanted, database, &schemas).then_some(schemas),
+        }
+    }
+
+    /// The queries, for a pipeline.
+    pub(super) fn queries(&self) -> Vec<Query> {
+        let mut all = self.query.queries();
+        if let Some(schemas) = &self.schemas {
+            all.extend(databases::queries(&self.query.role, schemas));
+        }
+        all
+    }
+
+    /// Decodes the answers to [`Self::queries`].
+    pub(super) fn answer(&self, results: &[Vec<Row>]) -> Result<Snapshot, Unexpected> {
+        let (catalog, contents) = results
+            .split_at_checked(CatalogQuery::ANSWERS)
+            .ok_or(Unexpected)?;
+        Ok(Snapshot {
+            catalog: self.query.answer(catalog)?,
+            contents: match self.schemas {
+                Some(_) => databases::answer(&self.query.viewer, contents)?,
+                None => Contents::default(),
+            },
+        })
+    }
+}
+
+/// The databases that the spec or an earlier spec names.
+pub(super) fn databases_of(wanted: &Wanted) -> Vec<String> {
+    let mut databases: Vec<String> = wanted.databases.keys().cloned().collect();
+    databases.extend(
+        wanted
+            .before
+            .grants
+            .iter()
+            .filter_map(|grant| grant.database.clone()),
+    );
+    databases.sort();
+    databases.dedup();
+    databases
+}
+
+/// The catalog queries for a wanted role.
+pub(super) fn query(wanted: &Wanted, viewer: &Viewer) -> CatalogQuery {
+    let requests = || wanted.databases.values();
+    let owners = requests()
+        .flat_map(|request| request.schemas.values())
+        .flat_map(|schema| schema.default_for.iter());
+    let mut roles: Vec<String> = wanted
+        .member_of
+        .iter()
+        .map(|membership| &membership.role)
+        .chain(owners)
+        .cloned()
+        .collect();
+    roles.sort();
+    roles.dedup();
+    let parameters = wanted.role.parameters.keys();
+    CatalogQuery {
+        viewer: viewer.clone(),
+        role: wanted.username.clone(),
+        roles,
+        databases: databases_of(wanted),
+        template: wanted
+            .create_database
+            .as_ref()
+            .and_then(|create| create.template.clone()),
+        parameters: parameters.map(|name| name.to_ascii_lowercase()).collect(),
+        extensions: requests()
+            .flat_map(|request| request.extensions.iter().cloned())
+            .collect(),
+    }
+}
+
+/// The schemas of a database that the spec or an earlier spec names.
+pub(super) fn schemas_of(wanted: &Wanted, database: &str) -> Vec<String> {
+    let asked = wanted
+        .databases
+        .get(database)
+        .into_iter()
+        .flat_map(|request| request.schemas.keys().cloned());
+    let before = wanted
+        .before
+        .grants
+        .iter()
+        .filter(|grant| grant.database.as_deref() == Some(database));
+    let mut all: Vec<String> = asked
+        .chain(before.filter_map(|grant| grant.schema.clone()))
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// Whether more than the database itself matters.
+pub(super) fn reads_contents(wanted: &Wanted, database: &str, schemas: &[String]) -> bool {
+    let request = wanted.databases.get(database);
+    !schemas.is_empty()
+        || request.is_some_and(|request| !request.extensions.is_empty() || request.revoke_public)
 }

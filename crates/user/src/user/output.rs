@@ -16,7 +16,7 @@ use crate::credentials::{self, Facts};
 use crate::server::Server;
 
 /// The desired Secret.
-pub fn secret(
+pub(super) fn secret(
     asked: &CredentialsSecret,
     wanted: &Wanted,
     server: &Server,

@@ -167,7 +167,7 @@ pub struct Roles<'a> {
 }
 
 /// Compares the password with that of the role. A new password, and the salt of a verifier, come from `inputs`.
-pub fn decide(
+pub(super) fn decide(
     wanted: &Wanted,
     source: &Source,
     roles: Roles<'_>,
@@ -211,7 +211,7 @@ pub fn decide(
 
 /// Whether the role lacks the password that it should have. It decides by what was read only, for a reconcile that
 /// failed before it had a plan.
-pub fn is_pending(wanted: &Wanted, source: &Source, roles: Roles<'_>, now: Timestamp) -> bool {
+pub(super) fn is_pending(wanted: &Wanted, source: &Source, roles: Roles<'_>, now: Timestamp) -> bool {
     let applied = LastSet::of(wanted, roles.main);
     match source {
         Source::Lost(..) | Source::None => false,
@@ -370,7 +370,7 @@ fn is_stored(password: &Password, stored: &SecretString) -> bool {
 }
 
 /// Whether a role has a password although it should not.
-pub fn clear(catalog: &Catalog, applied: Option<&str>) -> PasswordChange {
+pub(super) fn clear(catalog: &Catalog, applied: Option<&str>) -> PasswordChange {
     match catalog.role.as_ref().map(|role| &role.stored) {
         None | Some(Stored::Nothing) => PasswordChange::Keep,
         // It cannot be read: it is removed once, and the mark records that.
@@ -380,4 +380,4 @@ pub fn clear(catalog: &Catalog, applied: Option<&str>) -> PasswordChange {
 }
 
 /// The mark of a role without a password.
-pub const NO_PASSWORD: &str = "none";
+pub(super) const NO_PASSWORD: &str = "none";

@@ -12,15 +12,15 @@ use stanchion_api::user::RotationStrategy;
 use super::target::{RotationRequest, Wanted, login_names};
 
 /// When the password in the Secret was generated.
-pub const CHANGED: &str = "db.example.com/password-changed";
+pub(super) const CHANGED: &str = "db.example.com/password-changed";
 /// The request that it fulfilled.
-pub const REQUEST: &str = "db.example.com/password-request";
+pub(super) const REQUEST: &str = "db.example.com/password-request";
 /// The login of the password.
-pub const LOGIN: &str = "db.example.com/password-login";
+pub(super) const LOGIN: &str = "db.example.com/password-login";
 
 /// What is due at one time.
 #[derive(Clone, Debug)]
-pub struct Clock {
+pub(super) struct Clock {
     now: Timestamp,
     settings: RotationRequest,
     changed: Option<Timestamp>,
@@ -31,7 +31,7 @@ pub struct Clock {
 }
 
 /// Reads the state from the annotations.
-pub fn clock(
+pub(super) fn clock(
     wanted: &Wanted,
     settings: &RotationRequest,
     annotations: Option<&BTreeMap<String, String>>,
@@ -75,13 +75,13 @@ impl Clock {
     }
 
     /// Whether a new password is due.
-    pub fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         self.due().is_some_and(|due| due <= self.now)
     }
 
     /// The state after a new password was generated now. With two logins it belongs to the other one.
     #[must_use]
-    pub fn rotated(mut self) -> Self {
+    pub(super) fn rotated(mut self) -> Self {
         if self.is_dual() && self.changed.is_some() {
             std::mem::swap(&mut self.active, &mut self.other);
         }
@@ -95,49 +95,49 @@ impl Clock {
     }
 
     /// When this reconcile generated a password.
-    pub fn rotating_since(&self) -> Option<Timestamp> {
+    pub(super) fn rotating_since(&self) -> Option<Timestamp> {
         self.rotated.then_some(self.now)
     }
 
     /// When the password was generated.
-    pub fn changed(&self) -> Option<Timestamp> {
+    pub(super) fn changed(&self) -> Option<Timestamp> {
         self.changed
     }
 
     /// When the next one is due.
-    pub fn next(&self) -> Option<Timestamp> {
+    pub(super) fn next(&self) -> Option<Timestamp> {
         self.due()
     }
 
     /// The last request that was fulfilled. A request for a future time stays open.
-    pub fn request(&self) -> Option<String> {
+    pub(super) fn request(&self) -> Option<String> {
         self.acted_on.clone()
     }
 
     /// Whether the password belongs to one of two logins.
-    pub fn is_dual(&self) -> bool {
+    pub(super) fn is_dual(&self) -> bool {
         self.settings.strategy == RotationStrategy::DualUser
     }
 
     /// Whether sessions end with the password that opened them.
-    pub fn terminates(&self) -> bool {
+    pub(super) fn terminates(&self) -> bool {
         self.settings.terminate_sessions
     }
 
     /// The login of the password.
-    pub fn active_login(&self) -> &str {
+    pub(super) fn active_login(&self) -> &str {
         &self.active
     }
 
     /// When the grace period of the other login ends.
-    pub fn grace_ends(&self) -> Option<Timestamp> {
+    pub(super) fn grace_ends(&self) -> Option<Timestamp> {
         self.changed
             .and_then(|changed| later(changed, self.settings.grace))
             .filter(|end| self.is_dual() && *end > self.now)
     }
 
     /// Whether the other login still works.
-    pub fn in_grace(&self) -> bool {
+    pub(super) fn in_grace(&self) -> bool {
         self.grace_ends().is_some()
     }
 }

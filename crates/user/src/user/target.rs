@@ -16,7 +16,7 @@ use stanchion_kernel::condition::find;
 use stanchion_kernel::marks::{Mark, Owner};
 
 /// The kind in the marks of this controller.
-pub const KIND: &str = "PostgresUser";
+pub(crate) const KIND: &str = "PostgresUser";
 
 /// The object's identity, as marks record it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Identity {
 
 /// The reasons of conditions that a later reconcile decides by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub(crate) enum Reason {
     /// Of `Ready`: the instance no longer allows the namespace.
     NamespaceNotAllowed,
     /// Of `Drifted`: drift was found and corrected.
@@ -66,7 +66,7 @@ pub enum Reason {
 
 impl Reason {
     /// The word in the status.
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::NamespaceNotAllowed => "NamespaceNotAllowed",
             Self::Corrected => "Corrected",
@@ -74,7 +74,7 @@ impl Reason {
     }
 
     /// The reason of a condition, if it is one of these.
-    pub fn of(condition: &Condition) -> Option<Self> {
+    pub(crate) fn of(condition: &Condition) -> Option<Self> {
         let all = [Self::NamespaceNotAllowed, Self::Corrected];
         all.into_iter().find(|reason| condition.reason == reason.as_str())
     }
@@ -132,7 +132,7 @@ impl Wanted {
 }
 
 /// The two logins of a role.
-pub fn login_names(username: &str) -> [String; 2] {
+pub(crate) fn login_names(username: &str) -> [String; 2] {
     [format!("{username}_a"), format!("{username}_b")]
 }
 

@@ -9,8 +9,7 @@ use stanchion_postgres::{Batch, ConnectionConfig, Statement};
 use super::apply;
 use super::catalog::{self, CatalogQuery, RoleFacts};
 use super::target::{Before, Identity, Reason, login_names};
-use crate::server::{self, Access, Server};
-use crate::setup::Setup;
+use crate::server::{self, Access, Server, Setup};
 
 /// A role on a server that may no longer be used.
 pub struct Withdrawn {
@@ -21,7 +20,7 @@ pub struct Withdrawn {
 }
 
 /// Reads which of the object's roles can still log in.
-pub async fn read(
+pub(super) async fn read(
     setup: &Setup,
     server: Server,
     identity: &Identity,
@@ -44,7 +43,7 @@ pub async fn read(
 }
 
 /// Disables the logins without waiting for any lock, and ends their sessions.
-pub async fn lock_out(
+pub(super) async fn lock_out(
     setup: &Setup,
     write: &Writer,
     server: &ConnectionConfig,
@@ -67,7 +66,7 @@ pub async fn lock_out(
 
 /// The problem that the object reports from then on. It can be deleted, and continues when the namespace is allowed
 /// again.
-pub fn problem() -> Problem {
+pub(super) fn problem() -> Problem {
     Problem::human(
         Reason::NamespaceNotAllowed.as_str(),
         "the instance no longer allows this namespace, so its roles cannot log in; add the namespace to the instance's \
@@ -77,7 +76,7 @@ pub fn problem() -> Problem {
 
 /// Checks a suspended or an invalid object. Only another namespace's server can withdraw its permission; what else is
 /// wrong with the server does not matter now.
-pub async fn inactive(
+pub(super) async fn inactive(
     setup: &Setup,
     read: &Reader,
     write: &Writer,

@@ -4,6 +4,7 @@
 mod boundary;
 mod handover;
 mod marks;
+mod powers;
 mod tenants;
 mod upgrade;
 mod withdrawal;

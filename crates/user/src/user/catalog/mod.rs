@@ -1,34 +1,20 @@
-//! The server's catalog of a role, readable from any of its databases.
+//! What PostgreSQL's catalogs say about a role: here what every database shows of it, in [`databases`] the databases and
+//! what is in them.
 
-mod query;
+pub(crate) mod databases;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use secrecy::SecretString;
-use stanchion_kernel::marks::{Found, Marks};
+use stanchion_kernel::Problem;
+use stanchion_kernel::marks::{Bearer, Found, Marks};
 use stanchion_postgres::server::Powers;
-use stanchion_postgres::{Row, Server};
+use stanchion_postgres::{Query, ReadSession, Row, Server};
 
-pub use query::{CatalogQuery, read};
-
+use self::databases::DatabaseFacts;
 use crate::rules::Rules;
-
-/// `aclexplode` of an expression. It decompresses its argument for every row that it returns, which takes tens of
-/// milliseconds for a thousand grantees; a list that was just concatenated is not compressed. It is concatenated from
-/// two arrays, because an array with one appended element is flattened again for every row. The entry that is appended
-/// for that has no relevant grantee or privilege.
-macro_rules! exploded {
-    ($acl:literal) => {
-        concat!(
-            "pg_catalog.aclexplode(",
-            $acl,
-            " || ARRAY[pg_catalog.makeaclitem(4294967295, 4294967295, 'SELECT', false)])"
-        )
-    };
-}
-pub(crate) use exploded;
 
 /// The rules and marks for an inspection.
 #[derive(Clone, Debug)]
@@ -70,27 +56,17 @@ pub struct Catalog {
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
 pub struct RoleFacts {
-    /// Its oid.
     pub oid: u32,
-    /// LOGIN
     pub login: bool,
-    /// INHERIT
     pub inherit: bool,
-    /// CREATEDB
     pub create_database: bool,
-    /// CREATEROLE
     pub create_role: bool,
-    /// REPLICATION
     pub replication: bool,
-    /// BYPASSRLS
     pub bypass_rls: bool,
-    /// SUPERUSER
     pub superuser: bool,
-    /// CONNECTION LIMIT
     pub connection_limit: i32,
     /// VALID UNTIL, if it expires
     pub valid_until: Option<Timestamp>,
-    /// COMMENT
     pub comment: String,
     /// The user's part of the comment.
     pub text: String,
@@ -128,18 +104,14 @@ pub struct RoleRef {
 pub struct Reach {
     /// SUPERUSER, or a predefined role that amounts to it.
     pub superuser: bool,
-    /// REPLICATION
     pub replication: bool,
-    /// BYPASSRLS
     pub bypass_rls: bool,
-    /// CREATEROLE
     pub create_role: bool,
 }
 
 /// Properties of a membership.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MembershipFacts {
-    /// ADMIN OPTION
     pub admin: bool,
     /// INHERIT OPTION; before PostgreSQL 16 an attribute of the member.
     pub inherit: Option<bool>,
@@ -147,42 +119,6 @@ pub struct MembershipFacts {
     pub set: Option<bool>,
     /// The grantors. From PostgreSQL 16 on, the grant of each has to be revoked separately.
     pub grantors: Vec<String>,
-}
-
-/// Properties of a database.
-#[derive(Clone, Debug)]
-pub struct DatabaseFacts {
-    /// Its oid.
-    pub oid: u32,
-    /// Its owner.
-    pub owner: String,
-    /// Whether it accepts connections.
-    pub open: bool,
-    /// Whether the administrator may change the owner's default privileges, and the owner is not another namespace's.
-    pub acting: bool,
-    /// Whether it is a template.
-    pub template: bool,
-    /// The user's part of its comment.
-    pub text: String,
-    /// Its owner, by its mark.
-    pub mark: Option<Found>,
-    /// The mark of its owner.
-    pub owner_mark: Option<Found>,
-    /// Privileges of the role itself.
-    pub granted: BTreeSet<String>,
-    /// Privileges of PUBLIC.
-    pub public: BTreeSet<String>,
-}
-
-impl Catalog {
-    /// Adds the stored password, as far as it is known.
-    pub fn with_stored(mut self, rows: Option<&[Row]>) -> Result<Self, Unexpected> {
-        if let (Some(role), Some(rows)) = (&mut self.role, rows) {
-            let stored: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
-            role.stored = stored.map_or(Stored::Nothing, |stored| Stored::Verifier(stored.into()));
-        }
-        Ok(self)
-    }
 }
 
 /// The server returned something that this version cannot read.
@@ -201,5 +137,233 @@ impl From<Unexpected> for stanchion_kernel::Problem {
             "UnexpectedCatalog",
             "the server's catalog is not PostgreSQL's; is it PostgreSQL 15 or newer?",
         )
+    }
+}
+
+const ROLE: &str = "\
+SELECT r.oid, r.rolcanlogin, r.rolinherit, r.rolcreatedb, r.rolcreaterole, r.rolreplication, r.rolbypassrls, \
+       r.rolsuper, r.rolconnlimit, \
+       CASE WHEN pg_catalog.isfinite(r.rolvaliduntil) \
+            THEN pg_catalog.round(extract(epoch FROM r.rolvaliduntil) * 1000000)::pg_catalog.int8 END, \
+       pg_catalog.shobj_description(r.oid, 'pg_authid'), \
+       (SELECT s.setconfig FROM pg_catalog.pg_db_role_setting s WHERE s.setdatabase = 0 AND s.setrole = r.oid) \
+FROM pg_catalog.pg_roles r WHERE r.rolname = $1";
+
+const STORED: &str = "SELECT rolpassword FROM pg_catalog.pg_authid WHERE rolname = $1";
+
+/// Several grantors may have granted one membership; its strongest options apply. `to_jsonb` because the columns of the
+/// options are new in PostgreSQL 16.
+const MEMBERSHIPS: &str = "\
+SELECT pg_catalog.pg_get_userbyid(m.roleid)::pg_catalog.text, pg_catalog.bool_or(m.admin_option), \
+       pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'inherit_option')::pg_catalog.bool), \
+       pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'set_option')::pg_catalog.bool), \
+       pg_catalog.array_agg(pg_catalog.pg_get_userbyid(m.grantor)::pg_catalog.text ORDER BY m.grantor) \
+FROM pg_catalog.pg_auth_members m \
+WHERE m.member = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1) GROUP BY m.roleid";
+
+/// A role that may run programs, or read and write files, as the server can make itself superuser; a managed service
+/// has its own superusers.
+const EXISTING: &str = "\
+SELECT found.name::pg_catalog.text, \
+       pg_catalog.bool_or(r.rolsuper OR r.rolname IN ( \
+         'pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'rds_superuser', \
+         'cloudsqlsuperuser', 'alloydbsuperuser', 'azure_pg_admin', 'neon_superuser')), \
+       pg_catalog.bool_or(r.rolreplication), pg_catalog.bool_or(r.rolbypassrls), pg_catalog.bool_or(r.rolcreaterole), \
+       pg_catalog.max(pg_catalog.shobj_description(found.oid, 'pg_authid')) FILTER (WHERE r.rolname = found.name) \
+FROM (WITH RECURSIVE reach (name, oid) AS ( \
+        SELECT rolname, oid FROM pg_catalog.pg_roles WHERE rolname = ANY ($1) \
+        UNION SELECT reach.name, m.roleid FROM reach JOIN pg_catalog.pg_auth_members m ON m.member = reach.oid) \
+      SELECT name, oid FROM reach) found \
+JOIN pg_catalog.pg_roles r ON r.oid = found.oid GROUP BY found.name";
+
+/// Both read much on the server, so they are run only if something is requested.
+const PARAMETERS: &str = "\
+SELECT pg_catalog.lower(name), context = 'user' FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) = ANY ($1)";
+const EXTENSIONS: &str = "\
+SELECT name::pg_catalog.text, pg_catalog.bool_or(trusted) FROM pg_catalog.pg_available_extension_versions \
+WHERE name = ANY ($1) GROUP BY 1";
+const NOTHING: &str = "SELECT WHERE false AND $1 = '{}'::pg_catalog.text[]";
+
+/// The subjects of the queries.
+pub(crate) struct CatalogQuery {
+    /// The rules and marks.
+    pub viewer: Viewer,
+    /// The role.
+    pub role: String,
+    /// Other roles of interest.
+    pub roles: Vec<String>,
+    /// Databases.
+    pub databases: Vec<String>,
+    /// The template database.
+    pub template: Option<String>,
+    /// Parameters.
+    pub parameters: Vec<String>,
+    /// Extensions.
+    pub extensions: Vec<String>,
+}
+
+impl CatalogQuery {
+    /// The number of queries.
+    pub(crate) const ANSWERS: usize = 8;
+
+    /// Queries for one role and nothing else.
+    pub(crate) fn about(viewer: &Viewer, role: &str) -> Self {
+        Self {
+            viewer: viewer.clone(),
+            role: role.to_owned(),
+            roles: Vec::new(),
+            databases: Vec::new(),
+            template: None,
+            parameters: Vec::new(),
+            extensions: Vec::new(),
+        }
+    }
+
+    /// The queries, for a pipeline.
+    pub(crate) fn queries(&self) -> Vec<Query> {
+        vec![
+            Server::query(),
+            Query::new(ROLE).text(&self.role),
+            Query::new(MEMBERSHIPS).text(&self.role),
+            Query::new(EXISTING).texts(self.roles.iter().chain([&self.role]).cloned().collect()),
+            databases::query(self.databases.iter().chain(&self.template), &self.role),
+            Powers::query(vec![self.role.clone()]),
+            about(PARAMETERS, &self.parameters),
+            about(EXTENSIONS, &self.extensions),
+        ]
+    }
+
+    /// Decodes the answers to [`Self::queries`].
+    pub(crate) fn answer(&self, results: &[Vec<Row>]) -> Result<Catalog, Unexpected> {
+        let [
+            server,
+            role,
+            memberships,
+            existing,
+            databases,
+            powers,
+            parameters,
+            extensions,
+        ] = results
+        else {
+            return Err(Unexpected);
+        };
+        let mut found: BTreeMap<String, DatabaseFacts> = databases
+            .iter()
+            .map(|row| databases::database(&self.viewer, row))
+            .collect::<Result<_, _>>()?;
+        let template = self.template.as_ref().and_then(|name| found.get(name).cloned());
+        found.retain(|name, _| self.databases.contains(name));
+        let parameters: BTreeMap<String, bool> = parameters
+            .iter()
+            .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+            .collect::<Result<_, Unexpected>>()?;
+        Ok(Catalog {
+            viewer: self.viewer.clone(),
+            server: Server::of_row(server.first().ok_or(Unexpected)?)?,
+            role: role.first().map(|row| self.role_facts(row)).transpose()?,
+            memberships: memberships.iter().map(membership).collect::<Result<_, _>>()?,
+            existing: existing
+                .iter()
+                .map(|row| self.existing(row))
+                .collect::<Result<_, _>>()?,
+            databases: found,
+            template,
+            user_parameters: parameters
+                .iter()
+                .filter(|(_, user)| **user)
+                .map(|(name, _)| name.clone())
+                .collect(),
+            parameters: parameters.into_keys().collect(),
+            extensions: extensions
+                .iter()
+                .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+                .collect::<Result<_, Unexpected>>()?,
+            powers: Powers::of_rows(powers)?
+                .get(&self.role)
+                .copied()
+                .unwrap_or_default(),
+        })
+    }
+}
+
+/// Runs the queries in one round trip; a superuser reads the stored password in a second one.
+pub(crate) async fn read(session: &ReadSession, query: &CatalogQuery) -> Result<Catalog, Problem> {
+    let results = session.snapshot(&query.queries()).await?;
+    let mut catalog = query.answer(&results)?;
+    if let Some(role) = catalog
+        .role
+        .as_mut()
+        .filter(|_| catalog.server.attributes.superuser)
+    {
+        let rows = session.query(&Query::new(STORED).text(&query.role)).await?;
+        let stored = rows.first().map(|row| row.try_get(0)).transpose();
+        let stored: Option<String> = stored.map_err(Unexpected::from)?.flatten();
+        role.stored = stored.map_or(Stored::Nothing, |stored| Stored::Verifier(stored.into()));
+    }
+    Ok(catalog)
+}
+
+fn membership(row: &Row) -> Result<(String, MembershipFacts), Unexpected> {
+    let facts = MembershipFacts {
+        admin: row.try_get(1)?,
+        inherit: row.try_get(2)?,
+        set: row.try_get(3)?,
+        grantors: row.try_get(4)?,
+    };
+    Ok((row.try_get(0)?, facts))
+}
+
+fn about(sql: &'static str, names: &[String]) -> Query {
+    let sql = if names.is_empty() { NOTHING } else { sql };
+    Query::new(sql).texts(names.to_vec())
+}
+
+impl CatalogQuery {
+    fn role_facts(&self, row: &Row) -> Result<RoleFacts, Unexpected> {
+        let until: Option<i64> = row.try_get(9)?;
+        let comment: Option<String> = row.try_get(10)?;
+        let settings: Option<Vec<String>> = row.try_get(11)?;
+        let comment = comment.unwrap_or_default();
+        let (text, mark) = self.viewer.marks.read(&comment, Bearer::Role(&self.role));
+        let text = text.to_owned();
+        Ok(RoleFacts {
+            oid: row.try_get(0)?,
+            login: row.try_get(1)?,
+            inherit: row.try_get(2)?,
+            create_database: row.try_get(3)?,
+            create_role: row.try_get(4)?,
+            replication: row.try_get(5)?,
+            bypass_rls: row.try_get(6)?,
+            superuser: row.try_get(7)?,
+            connection_limit: row.try_get(8)?,
+            valid_until: until.and_then(|micros| Timestamp::from_microsecond(micros).ok()),
+            text,
+            mark,
+            comment,
+            parameters: settings
+                .unwrap_or_default()
+                .iter()
+                .filter_map(|setting| setting.split_once('='))
+                .map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()))
+                .collect(),
+            stored: Stored::Unreadable,
+        })
+    }
+
+    fn existing(&self, row: &Row) -> Result<(String, RoleRef), Unexpected> {
+        let name: String = row.try_get(0)?;
+        let comment: Option<String> = row.try_get(5)?;
+        let comment = comment.unwrap_or_default();
+        let role = RoleRef {
+            reach: Reach {
+                superuser: row.try_get(1)?,
+                replication: row.try_get(2)?,
+                bypass_rls: row.try_get(3)?,
+                create_role: row.try_get(4)?,
+            },
+            mark: self.viewer.marks.read(&comment, Bearer::Role(&name)).1,
+        };
+        Ok((name, role))
     }
 }

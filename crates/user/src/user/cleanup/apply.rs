@@ -11,15 +11,13 @@ use stanchion_postgres::{
 use super::observe::{CleanupRole, read_role};
 use super::plan::{self, CleanupPlan, Disposition, NewOwner};
 use super::{CleanupTarget, Removed};
-use crate::server;
-use crate::setup::{Setup, TURN};
+use crate::server::{self, Setup, TURN};
 use crate::user::apply::terminate;
-use crate::user::catalog::{self, CatalogQuery, Unexpected, Viewer};
-use crate::user::contents;
+use crate::user::catalog::{self, CatalogQuery, Unexpected, Viewer, databases};
 use crate::user::plan::grants;
 
 /// Applies the plan.
-pub async fn apply(
+pub(super) async fn apply(
     setup: &Setup,
     cleanup: &CleanupTarget,
     plan: &CleanupPlan,
@@ -221,7 +219,7 @@ impl Removal<'_> {
         };
         let catalog = catalog::read(session, &query).await?;
         let schemas: Vec<String> = here.iter().filter_map(|grant| grant.schema.clone()).collect();
-        let contents = contents::read(session, self.viewer, self.name, &schemas).await?;
+        let contents = databases::read(session, self.viewer, self.name, &schemas).await?;
         let Some(facts) = catalog.databases.get(database) else {
             return Ok(Vec::new());
         };

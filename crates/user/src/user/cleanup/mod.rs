@@ -1,8 +1,8 @@
 //! Removes the role of an object that is being deleted.
 
-pub mod apply;
-pub mod observe;
-pub mod plan;
+mod apply;
+mod observe;
+mod plan;
 
 use jiff::Timestamp;
 use kube::ResourceExt;
@@ -158,7 +158,7 @@ impl Cleanup for UserCleanup {
 }
 
 /// What to remove: what the status records, independent of the current spec, which may be invalid.
-pub fn target(user: &PostgresUser) -> CleanupTarget {
+pub(super) fn target(user: &PostgresUser) -> CleanupTarget {
     let spec = &user.spec;
     let before = Before::of(user);
     // Every reconcile writes a status, which names the role before it is created. An object without a status was

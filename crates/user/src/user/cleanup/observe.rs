@@ -7,10 +7,10 @@ use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::{Query, ReadSession, Row};
 
 use super::CleanupTarget;
-use crate::server::{self, Access, Server};
-use crate::setup::Setup;
-use crate::user::catalog::{self, Catalog, CatalogQuery, DatabaseFacts, Unexpected, Viewer};
-use crate::user::ownership;
+use crate::server::{self, Access, Server, Setup};
+use crate::user::catalog::databases::DatabaseFacts;
+use crate::user::catalog::{self, Catalog, CatalogQuery, Unexpected, Viewer};
+use crate::user::guards;
 use crate::user::target::login_names;
 
 /// The state of the server.
@@ -60,7 +60,7 @@ JOIN pg_catalog.pg_roles r ON r.oid = d.datdba WHERE r.rolname = $1 ORDER BY 1";
 const DATABASES: &str = "SELECT datname::pg_catalog.text FROM pg_catalog.pg_database";
 
 /// Reads what is left of a role; `None` if there is nothing to remove.
-pub async fn observe(
+pub(super) async fn observe(
     setup: &Setup,
     read: &Reader,
     cleanup: &CleanupTarget,
@@ -110,7 +110,7 @@ async fn made(
     let catalog = catalog::read(session, &query).await?;
     let owners = [catalog.server.role.as_str(), username];
     let is_ours = |(name, facts): &(&String, &DatabaseFacts)| {
-        ownership::is_own_database(&viewer.marks, &cleanup.identity, name, facts, owners)
+        guards::is_own_database(&viewer.marks, &cleanup.identity, name, facts, owners)
     };
     let made = catalog
         .databases
@@ -130,7 +130,7 @@ fn owned(row: &Row) -> Result<(String, u32), Unexpected> {
 }
 
 /// Reads one role; `None` if it is gone.
-pub async fn read_role(
+pub(super) async fn read_role(
     session: &ReadSession,
     viewer: &Viewer,
     name: &str,

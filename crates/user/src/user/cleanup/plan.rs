@@ -47,7 +47,7 @@ pub enum Disposition {
 }
 
 /// Decides what to do; `None` if nothing is left to remove.
-pub fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<Option<CleanupPlan>, Problem> {
+pub(super) fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<Option<CleanupPlan>, Problem> {
     let mut roles = Vec::new();
     for role in &state.roles {
         let Some(disposition) = disposition(cleanup, role) else {
@@ -75,7 +75,7 @@ pub fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<Option<Clea
 }
 
 /// What happens to this role; `None` for a role that is not ours.
-pub fn disposition(cleanup: &CleanupTarget, role: &CleanupRole) -> Option<Disposition> {
+pub(super) fn disposition(cleanup: &CleanupTarget, role: &CleanupRole) -> Option<Disposition> {
     let facts = role.catalog.role.as_ref()?;
     let found = facts.mark.as_ref()?;
     let mark = &found.mark;
@@ -156,13 +156,13 @@ fn check_new_owner(cleanup: &CleanupTarget, role: &CleanupRole) -> Result<(), Pr
 
 /// Something blocks the deletion. It is retried sooner than other problems that need a person, who waits for the object
 /// to go.
-pub fn blocked(message: String) -> Problem {
+pub(super) fn blocked(message: String) -> Problem {
     Problem::human("CleanupBlocked", message).with_retry(Retry::After(BLOCKED_INTERVAL))
 }
 
 /// First of all the role can no longer log in; and the administrator may act for it, which needs a membership without
 /// superuser.
-pub fn disable_login(role: &CleanupRole) -> Vec<Statement> {
+pub(super) fn disable_login(role: &CleanupRole) -> Vec<Statement> {
     let mut statements = Vec::new();
     if role.catalog.role.as_ref().is_some_and(|facts| facts.login) {
         statements.push(Statement::new("ALTER ROLE ").ident(&role.name).sql(" NOLOGIN"));
@@ -175,7 +175,7 @@ pub fn disable_login(role: &CleanupRole) -> Vec<Statement> {
 const KEEPER: &str = "Keeper";
 
 /// The new owner of the role's objects: the role that the spec names, otherwise a keeper.
-pub enum NewOwner<'a> {
+pub(super) enum NewOwner<'a> {
     /// The role that the spec names.
     Named(&'a str),
     /// A role that nobody can be, and what is to be done before it can be given anything.
@@ -185,7 +185,7 @@ pub enum NewOwner<'a> {
 impl<'a> NewOwner<'a> {
     /// The heir in a database, given the roles that have its keeper's names. A role whose seal cannot be checked gets
     /// nothing, and another keeper takes its place: a lost key must not keep objects from being deleted.
-    pub fn of(
+    pub(super) fn of(
         cleanup: &'a CleanupTarget,
         role: &CleanupRole,
         keeper: &Keeper,
@@ -243,7 +243,11 @@ fn is_keeper(cleanup: &CleanupTarget, found: Option<Found>) -> bool {
 
 /// Reassigns a database that the role owns to its new owner: REASSIGN OWNED, run in any database, would give it to that
 /// database's keeper, and DROP OWNED leaves it in place. It needs CREATEDB; without it REASSIGN is the only way.
-pub fn reassign_database(role: &CleanupRole, database: &str, new_owner: NewOwner<'_>) -> Vec<Statement> {
+pub(super) fn reassign_database(
+    role: &CleanupRole,
+    database: &str,
+    new_owner: NewOwner<'_>,
+) -> Vec<Statement> {
     let attributes = role.catalog.server.attributes;
     if !(attributes.superuser || attributes.create_db) {
         return Vec::new();
@@ -262,7 +266,7 @@ pub fn reassign_database(role: &CleanupRole, database: &str, new_owner: NewOwner
 
 /// The statements for one database: reassign or drop what the role owns, revoke its privileges. No reassigned object
 /// runs with its new owner's privileges.
-pub fn drop_owned(role: &CleanupRole, new_owner: Option<NewOwner<'_>>) -> Vec<Statement> {
+pub(super) fn drop_owned(role: &CleanupRole, new_owner: Option<NewOwner<'_>>) -> Vec<Statement> {
     let name = &role.name;
     let mut statements = Vec::new();
     match new_owner {
@@ -283,12 +287,15 @@ pub fn drop_owned(role: &CleanupRole, new_owner: Option<NewOwner<'_>>) -> Vec<St
 }
 
 /// The last statement.
-pub fn drop_role(name: &str) -> Statement {
+pub(super) fn drop_role(name: &str) -> Statement {
     Statement::new("DROP ROLE IF EXISTS ").ident(name)
 }
 
 /// The statements that revoke what earlier reconciles granted and belongs to no database.
-pub fn revoke_grants(removed: &CleanupRole, given: &[AppliedGrant]) -> Result<Vec<Statement>, Problem> {
+pub(super) fn revoke_grants(
+    removed: &CleanupRole,
+    given: &[AppliedGrant],
+) -> Result<Vec<Statement>, Problem> {
     let none = memberships::Asked {
         role: &removed.name,
         member_of: &[],
@@ -308,7 +315,7 @@ pub fn revoke_grants(removed: &CleanupRole, given: &[AppliedGrant]) -> Result<Ve
 }
 
 /// Removes the mark, so that another object can adopt the role.
-pub fn unmark(role: &CleanupRole) -> Option<Statement> {
+pub(super) fn unmark(role: &CleanupRole) -> Option<Statement> {
     let facts = role.catalog.role.as_ref()?;
     let marks = &role.catalog.viewer.marks;
     facts.mark.as_ref().map(|_| {

@@ -9,13 +9,13 @@ use stanchion_kernel::problem::Cause;
 use stanchion_postgres::Statement;
 
 use super::{Change, grants};
-use crate::user::catalog::{Catalog, DatabaseFacts};
-use crate::user::contents::Contents;
-use crate::user::ownership;
+use crate::user::catalog::Catalog;
+use crate::user::catalog::databases::{Contents, DatabaseFacts};
+use crate::user::guards;
 use crate::user::target::{DatabaseRequest, Wanted};
 
 /// The statement that creates the database, if necessary. It cannot run in a transaction.
-pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Problem> {
+pub(crate) fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Problem> {
     for name in wanted.databases.keys() {
         if catalog.databases.contains_key(name) {
             continue;
@@ -31,7 +31,7 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
             )
             .with_cause(Cause::Privileges));
         };
-        let oid = ownership::database_oid(&catalog.viewer.marks, &wanted.identity.uid, name);
+        let oid = guards::database_oid(&catalog.viewer.marks, &wanted.identity.uid, name);
         let statement = Statement::new("CREATE DATABASE ")
             .ident(name)
             .sql(" OID ")
@@ -46,9 +46,9 @@ pub fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Pr
 }
 
 /// The state of a database right after its creation.
-pub fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
+pub(crate) fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
     let facts = DatabaseFacts {
-        oid: ownership::FRESH,
+        oid: guards::FRESH,
         owner: catalog.server.role.clone(),
         open: true,
         acting: true,
@@ -63,7 +63,7 @@ pub fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
 }
 
 /// The differences in an existing database.
-pub fn diff(
+pub(crate) fn diff(
     name: &str,
     wanted: &Wanted,
     request: &DatabaseRequest,
@@ -105,7 +105,11 @@ pub fn diff(
 }
 
 /// Waits for the schemas that somebody else creates.
-pub fn check_schemas(name: &str, request: &DatabaseRequest, contents: &Contents) -> Result<(), Problem> {
+pub(crate) fn check_schemas(
+    name: &str,
+    request: &DatabaseRequest,
+    contents: &Contents,
+) -> Result<(), Problem> {
     let mut asked = request.schemas.iter();
     match asked.find(|(schema, request)| !request.create && !contents.schemas.contains_key(*schema)) {
         None => Ok(()),
@@ -119,10 +123,31 @@ pub fn check_schemas(name: &str, request: &DatabaseRequest, contents: &Contents)
     }
 }
 
+/// Missing extensions are created if PostgreSQL trusts them, or the instance allows them.
+pub(crate) fn check_extensions(
+    request: &DatabaseRequest,
+    contents: &Contents,
+    catalog: &Catalog,
+) -> Result<(), Problem> {
+    let rules = &catalog.viewer.rules;
+    let mut missing = request.extensions.difference(&contents.extensions);
+    // The server refuses an extension that it does not have.
+    match missing.find(|name| catalog.extensions.get(*name) == Some(&false) && !rules.opens_extension(name)) {
+        None => Ok(()),
+        Some(name) => Err(Problem::human(
+            "ExtensionNotAllowed",
+            format!(
+                "extension {name:?} is not one that PostgreSQL trusts to everybody; add it to the instance's spec.extensions (for the operator's default server, --postgres-extensions), or \
+                 have an administrator create it in the database"
+            ),
+        )),
+    }
+}
+
 /// The mark of a database that the operator created. It is written before another owner could write one.
 fn mark(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -> Option<Change> {
     let is_marked = facts.mark.as_ref().is_some_and(|found| found.seal == Seal::Valid);
-    if is_marked || !ownership::is_database_of(name, wanted, facts, catalog) {
+    if is_marked || !guards::is_database_of(name, wanted, facts, catalog) {
         return None;
     }
     let mark = Mark {
@@ -141,7 +166,7 @@ fn mark(name: &str, wanted: &Wanted, facts: &DatabaseFacts, catalog: &Catalog) -
 }
 
 /// Revokes everything in a database that the spec no longer names.
-pub fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Contents) -> Vec<Change> {
+pub(crate) fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents: &Contents) -> Vec<Change> {
     let before = grants::within(name, &wanted.before.grants);
     grants::diff(&wanted.username, &[], &before, facts, contents)
         .into_iter()

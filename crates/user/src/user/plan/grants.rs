@@ -6,8 +6,7 @@ use stanchion_api::user::{AppliedGrant, GrantKind};
 use stanchion_postgres::Statement;
 
 use super::Change;
-use crate::user::catalog::DatabaseFacts;
-use crate::user::contents::{Contents, Held};
+use crate::user::catalog::databases::{Contents, DatabaseFacts, Held};
 use crate::user::target::{DatabaseRequest, SchemaRequest};
 
 /// Every privilege that is ever granted. A value from a status becomes part of a statement only if it is listed here.
@@ -27,7 +26,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Everything that the role gets in one database.
-pub fn wanted(
+pub(crate) fn wanted(
     database: &str,
     role: &str,
     request: &DatabaseRequest,
@@ -116,7 +115,7 @@ fn grant(
 }
 
 /// Grants what is missing, and revokes what was granted before and is no longer requested.
-pub fn diff(
+pub(crate) fn diff(
     role: &str,
     wanted: &[AppliedGrant],
     before: &[AppliedGrant],
@@ -152,13 +151,13 @@ pub fn diff(
 }
 
 /// The grants in one database.
-pub fn within(database: &str, grants: &[AppliedGrant]) -> Vec<AppliedGrant> {
+pub(crate) fn within(database: &str, grants: &[AppliedGrant]) -> Vec<AppliedGrant> {
     let here = |grant: &&AppliedGrant| grant.database.as_deref() == Some(database);
     grants.iter().filter(here).cloned().collect()
 }
 
 /// The databases of some grants.
-pub fn databases(grants: &[AppliedGrant]) -> BTreeSet<String> {
+pub(crate) fn databases(grants: &[AppliedGrant]) -> BTreeSet<String> {
     grants.iter().filter_map(|grant| grant.database.clone()).collect()
 }
 
@@ -228,7 +227,7 @@ fn is_in(held: &BTreeSet<Held>, grant: &AppliedGrant, word: &str) -> bool {
 
 /// The part of `wanted` that the operator may revoke later. A role that existed before may already hold some of it:
 /// that stays, unless an earlier reconcile granted it.
-pub fn ours(
+pub(crate) fn ours(
     wanted: Vec<AppliedGrant>,
     before: &[AppliedGrant],
     facts: &DatabaseFacts,
@@ -250,7 +249,7 @@ pub fn ours(
 }
 
 /// All of both, without duplicates.
-pub fn union(a: &[AppliedGrant], b: &[AppliedGrant]) -> Vec<AppliedGrant> {
+pub(crate) fn union(a: &[AppliedGrant], b: &[AppliedGrant]) -> Vec<AppliedGrant> {
     let mut all = a.to_vec();
     for grant in b {
         match all.iter_mut().find(|other| same_object(other, grant)) {

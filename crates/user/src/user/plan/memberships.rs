@@ -12,12 +12,12 @@ use stanchion_postgres::server::BOUND_CREATEROLE;
 use super::Change;
 use super::role::{self, RoleRequest};
 use crate::user::catalog::{Catalog, MembershipFacts};
-use crate::user::ownership::{Claimant, claim};
+use crate::user::guards::{Claimant, claim};
 use crate::user::passwords::Login;
 use crate::user::target::{Before, Wanted};
 
 /// The requested memberships.
-pub struct Asked<'a> {
+pub(crate) struct Asked<'a> {
     /// The member.
     pub role: &'a str,
     /// The memberships.
@@ -31,7 +31,7 @@ pub struct Asked<'a> {
 }
 
 /// The record of the memberships, for the status.
-pub fn applied(member_of: &[Membership]) -> impl Iterator<Item = AppliedGrant> {
+pub(crate) fn applied(member_of: &[Membership]) -> impl Iterator<Item = AppliedGrant> {
     member_of.iter().map(|membership| AppliedGrant {
         kind: GrantKind::Membership,
         database: None,
@@ -42,7 +42,7 @@ pub fn applied(member_of: &[Membership]) -> impl Iterator<Item = AppliedGrant> {
 }
 
 /// The statements that change the memberships.
-pub fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, Problem> {
+pub(crate) fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, Problem> {
     let options = catalog.server.version >= BOUND_CREATEROLE;
     let wanted: BTreeMap<&str, &Membership> = asked
         .member_of
@@ -171,7 +171,7 @@ fn grant(role: &str, wanted: &Membership, facts: Option<&MembershipFacts>, optio
 
 /// The differences of one login: a member of the role that acts as it, so that the role owns what it creates. A login
 /// that is not in use is not created.
-pub fn login(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Change>, Problem> {
+pub(crate) fn login(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Change>, Problem> {
     let unknown = Before::default();
     let claimant = Claimant {
         name: &login.name,

@@ -4,10 +4,10 @@
 //! to do; `apply` compares again inside of the transaction, under the database's lock, and runs exactly what differs
 //! then.
 
-pub mod database;
-pub mod grants;
-pub mod memberships;
-pub mod role;
+pub(super) mod database;
+pub(super) mod grants;
+pub(super) mod memberships;
+pub(super) mod role;
 #[cfg(test)]
 mod tests;
 
@@ -24,7 +24,7 @@ use super::catalog::{Catalog, Viewer};
 use super::observe::{Current, Observed};
 use super::passwords::{self, Passwords};
 use super::target::Wanted;
-use super::{guards, output, ownership};
+use super::{guards, output};
 
 /// One difference and the statement that removes it.
 #[derive(Clone, Debug)]
@@ -144,7 +144,7 @@ impl EnsurePlan {
 }
 
 /// Decides what to do.
-pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Result<Plan, Problem> {
+pub(super) fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Result<Plan, Problem> {
     match observed {
         Observed::Open(current) => Ok(Plan::Ensure(Box::new(ensure(wanted, current, inputs)?))),
         Observed::Withdrawn(withdrawn) => Ok(Plan::LockOut(
@@ -155,6 +155,7 @@ pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Re
 }
 
 fn ensure(wanted: &Wanted, current: &Current, inputs: &mut Inputs<'_>) -> Result<EnsurePlan, Problem> {
+    guards::check(wanted, &current.catalog)?;
     let passwords = passwords::decide(wanted, &current.source, current.roles(), inputs)?;
     let credentials = credentials(wanted, current, &passwords)?;
     let changes = differences(wanted, current, &passwords)?;
@@ -221,17 +222,16 @@ fn credentials(
 
 /// Whether the differences are drift that the mode leaves. A new spec, a new password and an expired login are applied
 /// in every drift mode.
-pub fn is_left_alone(wanted: &Wanted, passwords: &Passwords) -> bool {
+pub(super) fn is_left_alone(wanted: &Wanted, passwords: &Passwords) -> bool {
     wanted.drift != DriftMode::Correct && wanted.before.converged && !passwords.is_moving()
 }
 
 /// Everything that differs, on the server and in every database.
-pub fn differences(
+pub(super) fn differences(
     wanted: &Wanted,
     current: &Current,
     passwords: &Passwords,
 ) -> Result<Vec<Change>, Problem> {
-    guards::check(wanted, &current.catalog)?;
     let mut changes = role::changes(wanted, &current.catalog, passwords)?;
     let creation = database::creation(wanted, &current.catalog)?;
     let made = creation.is_some();
@@ -239,7 +239,7 @@ pub fn differences(
     for (name, request) in &wanted.databases {
         match (current.catalog.databases.get(name), current.contents.get(name)) {
             (Some(facts), Some(contents)) => {
-                guards::check_extensions(request, contents, &current.catalog)?;
+                database::check_extensions(request, contents, &current.catalog)?;
                 changes.extend(database::diff(
                     name,
                     wanted,
@@ -252,7 +252,7 @@ pub fn differences(
             // The plan that is shown includes what follows the creation.
             _ if made && *name == wanted.database => {
                 let (facts, contents) = database::fresh(&current.catalog);
-                guards::check_extensions(request, &contents, &current.catalog)?;
+                database::check_extensions(request, &contents, &current.catalog)?;
                 changes.extend(database::diff(
                     name,
                     wanted,
@@ -277,8 +277,8 @@ pub fn differences(
 }
 
 /// Everything that the operator has granted after the plan is applied, and may revoke later.
-pub fn holdings(wanted: &Wanted, current: &Current) -> Vec<AppliedGrant> {
-    let adopted = ownership::is_adopted(wanted, &current.catalog);
+pub(super) fn holdings(wanted: &Wanted, current: &Current) -> Vec<AppliedGrant> {
+    let adopted = guards::is_adopted(wanted, &current.catalog);
     let mut all = Vec::new();
     for (name, request) in &wanted.databases {
         let fresh = database::fresh(&current.catalog);
@@ -300,7 +300,7 @@ pub fn holdings(wanted: &Wanted, current: &Current) -> Vec<AppliedGrant> {
 }
 
 /// The same for what belongs to no database.
-pub fn shared_holdings(wanted: &Wanted, catalog: &Catalog, adopted: bool) -> Vec<AppliedGrant> {
+pub(super) fn shared_holdings(wanted: &Wanted, catalog: &Catalog, adopted: bool) -> Vec<AppliedGrant> {
     let before = &wanted.before.grants;
     let had = |grant: &AppliedGrant| {
         let name = grant.name.as_deref().unwrap_or_default();

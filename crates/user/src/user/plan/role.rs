@@ -9,14 +9,20 @@ use stanchion_kernel::marks::{Bearer, Mark};
 use stanchion_postgres::{Doing, Statement, handover};
 
 use super::{About, Change, memberships};
+use crate::rules::is_like;
 use crate::user::catalog::{Catalog, RoleFacts};
-use crate::user::ownership::{claim, claimant};
+use crate::user::guards::{claim, claimant};
 use crate::user::passwords::{PasswordChange, Passwords};
 use crate::user::target::Wanted;
 
 /// The differences of the role: itself, its parameters, its memberships, and its two logins if it has them.
-pub fn changes(wanted: &Wanted, catalog: &Catalog, passwords: &Passwords) -> Result<Vec<Change>, Problem> {
+pub(crate) fn changes(
+    wanted: &Wanted,
+    catalog: &Catalog,
+    passwords: &Passwords,
+) -> Result<Vec<Change>, Problem> {
     let origin = claim(&claimant(wanted), catalog)?;
+    check_parameters(wanted, catalog)?;
     let request = RoleRequest {
         name: &wanted.username,
         login: wanted.role.login && !passwords.is_dual(),
@@ -70,7 +76,7 @@ fn gives_a_database(wanted: &Wanted, catalog: &Catalog) -> bool {
 
 /// The statement that makes the administrator a member of a role, where it is not one yet. An administrator without
 /// superuser gives things to a role, and takes them from it, only as its member.
-pub fn act_as(role: &str, catalog: &Catalog) -> Option<Statement> {
+pub(crate) fn act_as(role: &str, catalog: &Catalog) -> Option<Statement> {
     let server = &catalog.server;
     if server.may_act_as(catalog.powers) {
         return None;
@@ -79,7 +85,7 @@ pub fn act_as(role: &str, catalog: &Catalog) -> Option<Statement> {
 }
 
 /// The desired state of a role.
-pub struct RoleRequest<'a> {
+pub(crate) struct RoleRequest<'a> {
     /// Its name.
     pub name: &'a str,
     /// Whether it may log in.
@@ -92,76 +98,35 @@ pub struct RoleRequest<'a> {
     pub mark: Mark,
 }
 
-/// An attribute: its keywords, its name, its desired and its current state.
-type Switch = (&'static str, &'static str, &'static str, Option<bool>, bool);
+/// An attribute: its name, its keyword, its desired and its current state.
+type Switch = (&'static str, &'static str, Option<bool>, bool);
 
 fn switches(request: &RoleRequest<'_>, facts: Option<&RoleFacts>) -> [Switch; 7] {
-    let Role {
-        inherit,
-        create_database,
-        create_role,
-        replication,
-        bypass_rls,
-        superuser,
-        ..
-    } = request.attributes;
+    let role = request.attributes;
     let fact = |of: fn(&RoleFacts) -> bool, without: bool| facts.map_or(without, of);
+    let (login, inherit) = (fact(|f| f.login, false), fact(|f| f.inherit, true));
+    let (create_database, create_role) = (fact(|f| f.create_database, false), fact(|f| f.create_role, false));
+    let (replication, bypass_rls) = (fact(|f| f.replication, false), fact(|f| f.bypass_rls, false));
+    let superuser = fact(|f| f.superuser, false);
     [
-        (
-            "login",
-            " LOGIN",
-            " NOLOGIN",
-            Some(request.login),
-            fact(|f| f.login, false),
-        ),
-        (
-            "inherit",
-            " INHERIT",
-            " NOINHERIT",
-            *inherit,
-            fact(|f| f.inherit, true),
-        ),
+        ("login", "LOGIN", Some(request.login), login),
+        ("inherit", "INHERIT", role.inherit, inherit),
         (
             "createDatabase",
-            " CREATEDB",
-            " NOCREATEDB",
-            *create_database,
-            fact(|f| f.create_database, false),
+            "CREATEDB",
+            role.create_database,
+            create_database,
         ),
-        (
-            "createRole",
-            " CREATEROLE",
-            " NOCREATEROLE",
-            *create_role,
-            fact(|f| f.create_role, false),
-        ),
-        (
-            "replication",
-            " REPLICATION",
-            " NOREPLICATION",
-            *replication,
-            fact(|f| f.replication, false),
-        ),
-        (
-            "bypassRLS",
-            " BYPASSRLS",
-            " NOBYPASSRLS",
-            *bypass_rls,
-            fact(|f| f.bypass_rls, false),
-        ),
-        (
-            "superuser",
-            " SUPERUSER",
-            " NOSUPERUSER",
-            *superuser,
-            fact(|f| f.superuser, false),
-        ),
+        ("createRole", "CREATEROLE", role.create_role, create_role),
+        ("replication", "REPLICATION", role.replication, replication),
+        ("bypassRLS", "BYPASSRLS", role.bypass_rls, bypass_rls),
+        ("superuser", "SUPERUSER", role.superuser, superuser),
     ]
 }
 
 /// One CREATE or ALTER with exactly what differs, and the comment. An attribute that does not differ is not mentioned:
 /// mentioning SUPERUSER, even to deny it, needs a superuser.
-pub fn diff(request: &RoleRequest<'_>, catalog: &Catalog) -> Vec<Change> {
+pub(crate) fn diff(request: &RoleRequest<'_>, catalog: &Catalog) -> Vec<Change> {
     let facts = catalog.role.as_ref();
     let verb = if facts.is_some() {
         "ALTER ROLE "
@@ -170,11 +135,11 @@ pub fn diff(request: &RoleRequest<'_>, catalog: &Catalog) -> Vec<Change> {
     };
     let mut statement = Statement::new(verb).ident(request.name);
     let mut differs: Vec<&str> = Vec::new();
-    for (name, on, off, wanted, fact) in switches(request, facts) {
+    for (name, keyword, wanted, fact) in switches(request, facts) {
         if let Some(wanted) = wanted
             && wanted != fact
         {
-            statement = statement.sql(if wanted { on } else { off });
+            statement = statement.sql(if wanted { " " } else { " NO" }).sql(keyword);
             differs.push(name);
         }
     }
@@ -253,8 +218,54 @@ const LISTS: &[&str] = &[
     "log_destination",
 ];
 
+/// Parameters that every user may set, but no spec: they hide what a role does from monitoring, or let it act as
+/// another.
+const CLOSED: &[&str] = &[
+    "debug_*",
+    "local_preload_libraries",
+    "log_*",
+    "session_authorization",
+    "session_preload_libraries",
+    "temp_file_limit",
+    "track_*",
+];
+
+/// A role gets the parameters that every user may set, except those that hide what it does. The administrator could set
+/// any other for it. The server refuses an unknown parameter, unless it has a prefix: then it may belong to a module
+/// that is loaded later.
+fn check_parameters(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
+    let rules = &catalog.viewer.rules;
+    for (name, value) in &wanted.role.parameters {
+        let lower = name.to_ascii_lowercase();
+        let closed = CLOSED.iter().any(|pattern| is_like(pattern, &lower));
+        let unknown = !lower.contains('.') && !catalog.parameters.contains(&lower);
+        let of_users = catalog.user_parameters.contains(&lower) && !closed;
+        let as_group = lower == "role"
+            && (value.eq_ignore_ascii_case("none")
+                || *value == wanted.username
+                || wanted.member_of.iter().any(|group| group.role == *value));
+        let open = match lower.as_str() {
+            "role" => as_group,
+            _ => (of_users || unknown) && !closed,
+        };
+        if !open && !rules.opens_parameter(&lower) {
+            return Err(Problem::human(
+                "AttributeNotAllowed",
+                format!(
+                    "role.parameters.{name} is not allowed on this instance: not every user may set it, or it hides what \
+                     a role does; add it to the instance's spec.parameters (for the operator's default server, \
+                     --postgres-parameters), or superuser to its spec.allowedAttributes"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The record of the settings, for the status.
-pub fn applied_parameters(parameters: &BTreeMap<String, String>) -> impl Iterator<Item = AppliedGrant> {
+pub(crate) fn applied_parameters(
+    parameters: &BTreeMap<String, String>,
+) -> impl Iterator<Item = AppliedGrant> {
     parameters.keys().map(|name| AppliedGrant {
         kind: GrantKind::Parameter,
         database: None,
@@ -266,7 +277,7 @@ pub fn applied_parameters(parameters: &BTreeMap<String, String>) -> impl Iterato
 
 /// Sets the parameters that differ (`ALTER ROLE … SET`), and resets those that earlier reconciles set and the spec no longer
 /// contains.
-pub fn parameters(
+pub(crate) fn parameters(
     role: &str,
     wanted: &BTreeMap<String, String>,
     facts: &BTreeMap<String, String>,

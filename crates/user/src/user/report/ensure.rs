@@ -13,8 +13,8 @@ use stanchion_kernel::events::EventRecord;
 
 use super::{UserOutcome, password};
 use crate::user::apply::Applied;
+use crate::user::guards;
 use crate::user::observe::{Current, Observed};
-use crate::user::ownership;
 use crate::user::passwords::Passwords;
 use crate::user::plan::{About, Change, Decided};
 use crate::user::target::{Reason, Wanted};
@@ -126,10 +126,10 @@ fn made(
     status.provisioned_database = Some(wanted.database.clone());
     status.instance = Some(current.server.target.to_string());
     let role = current.catalog.role.as_ref();
-    let adopted = ownership::is_adopted(wanted, &current.catalog);
+    let adopted = guards::is_adopted(wanted, &current.catalog);
     if let Some(oid) = applied.oid.or(role.map(|role| role.oid)) {
         let marks = &current.catalog.viewer.marks;
-        let seal = || ownership::seal(marks, &wanted.identity, &wanted.username, oid);
+        let seal = || guards::seal(marks, &wanted.identity, &wanted.username, oid);
         status.role_oid = Some(oid.into());
         status.role_seal = (!adopted).then(seal);
     }
@@ -167,7 +167,7 @@ fn made(
 fn databases(status: &mut PostgresUserStatus, facts: &Facts<'_>) {
     let (wanted, catalog) = (facts.wanted, &facts.current.catalog);
     let created = |name: &String| match catalog.databases.get(name) {
-        Some(facts) => ownership::is_database_of(name, wanted, facts, catalog),
+        Some(facts) => guards::is_database_of(name, wanted, facts, catalog),
         None => facts.applied.database_made && *name == wanted.database,
     };
     status
@@ -329,7 +329,7 @@ fn events(status: &PostgresUserStatus, facts: &Facts<'_>, drift: &Drift<'_>) -> 
     let (wanted, applied) = (facts.wanted, facts.applied);
     let passwords = &facts.decided.passwords;
     let mut events = Vec::new();
-    if status.created != Some(true) && ownership::is_adopted(wanted, &facts.current.catalog) {
+    if status.created != Some(true) && guards::is_adopted(wanted, &facts.current.catalog) {
         events.push(EventRecord::normal(
             "RoleAdopted",
             "Adopt",

@@ -25,7 +25,11 @@ use crate::server;
 type UserOutcome<'a> = Outcome<'a, UserController>;
 
 /// The status after a reconcile.
-pub fn report(user: &PostgresUser, outcome: &UserOutcome<'_>, now: Timestamp) -> Report<PostgresUserStatus> {
+pub(super) fn report(
+    user: &PostgresUser,
+    outcome: &UserOutcome<'_>,
+    now: Timestamp,
+) -> Report<PostgresUserStatus> {
     let mut status = user.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(status.conditions(), user.metadata.generation, now);
     connected(&mut conditions, outcome.problem, server_of(outcome.observed));
@@ -45,7 +49,7 @@ pub fn report(user: &PostgresUser, outcome: &UserOutcome<'_>, now: Timestamp) ->
 }
 
 /// The status of a suspended object.
-pub fn suspended(user: &PostgresUser) -> Report<PostgresUserStatus> {
+pub(super) fn suspended(user: &PostgresUser) -> Report<PostgresUserStatus> {
     let status = PostgresUserStatus {
         phase: Some(Phase::Suspended),
         message: Some("suspended: nothing is touched until spec.suspend is false".into()),
@@ -64,7 +68,7 @@ pub fn suspended(user: &PostgresUser) -> Report<PostgresUserStatus> {
 const GUEST: Duration = Duration::from_mins(10);
 
 /// When to look again: soon enough to see that a permission was withdrawn.
-pub fn requeue_after(user: &PostgresUser, own: Option<Duration>) -> Option<Duration> {
+pub(super) fn requeue_after(user: &PostgresUser, own: Option<Duration>) -> Option<Duration> {
     let reference = user.spec.instance_ref.as_ref();
     let home = reference.and_then(|reference| reference.namespace.as_ref());
     let is_guest = home.is_some_and(|home| user.metadata.namespace.as_ref() != Some(home));
@@ -75,7 +79,11 @@ pub fn requeue_after(user: &PostgresUser, own: Option<Duration>) -> Option<Durat
 }
 
 /// The status before the changes are applied: what a deletion must know, if this process does not survive.
-pub fn pre_apply_status(user: &PostgresUser, wanted: &Wanted, plan: &Plan) -> Option<PostgresUserStatus> {
+pub(super) fn pre_apply_status(
+    user: &PostgresUser,
+    wanted: &Wanted,
+    plan: &Plan,
+) -> Option<PostgresUserStatus> {
     match plan {
         Plan::Ensure(plan) if !plan.is_idle() => Some(announced(user, wanted, plan)),
         Plan::Ensure(_) | Plan::LockOut(..) => None,
@@ -128,7 +136,7 @@ fn server_of(observed: Option<&Observed>) -> Option<String> {
 }
 
 /// Whether the database was reached, as far as that is known.
-pub fn connected(conditions: &mut Conditions, problem: Option<&Problem>, server: Option<String>) {
+pub(super) fn connected(conditions: &mut Conditions, problem: Option<&Problem>, server: Option<String>) {
     match (problem, server) {
         (Some(problem), server) if is_disconnected(problem, server.is_some()) => {
             conditions.set(
@@ -156,7 +164,7 @@ fn is_disconnected(problem: &Problem, answered: bool) -> bool {
 }
 
 /// What a problem means for the status.
-pub fn fail(
+pub(super) fn fail(
     user: &PostgresUser,
     status: &mut PostgresUserStatus,
     conditions: &mut Conditions,

@@ -53,7 +53,7 @@ pub fn validate(user: &PostgresUser) -> Result<Wanted, Problem> {
 }
 
 /// Whether nothing is to be changed. A suspended object whose role or database is invalid is reported as invalid.
-pub fn is_suspended(user: &PostgresUser) -> bool {
+pub(super) fn is_suspended(user: &PostgresUser) -> bool {
     user.spec.suspend && check_names(user, &Before::of(user)).is_ok()
 }
 
@@ -80,12 +80,12 @@ fn unmoved(user: &PostgresUser, before: &Before) -> Result<(), Problem> {
 }
 
 /// The guide's message.
-pub fn username_is_immutable(was: &str, is: &str) -> String {
+pub(crate) fn username_is_immutable(was: &str, is: &str) -> String {
     format!("username is immutable after creation (old: {was}, new: {is})")
 }
 
 /// The instance of an object; `None` is the default server.
-pub fn instance(user: &PostgresUser) -> Option<InstanceRef> {
+pub(crate) fn instance(user: &PostgresUser) -> Option<InstanceRef> {
     let namespace = user.namespace().unwrap_or_default();
     let reference = user.spec.instance_ref.as_ref();
     reference.map(|reference| reference.seen_from(&namespace))
@@ -265,7 +265,7 @@ const RESERVED: &[&str] = &["public", "none", "postgres"];
 const NAME_LIMIT: usize = 63;
 
 /// The guide's rules for a name, with the guide's messages.
-pub fn username(name: &str) -> Result<(), Problem> {
+pub(super) fn username(name: &str) -> Result<(), Problem> {
     let refuse = |message: &str| Err(Problem::permanent("InvalidSpec", message));
     if name.contains('-') {
         return refuse("username cannot contain hyphens: postgres rejects it");

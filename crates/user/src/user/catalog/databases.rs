@@ -1,16 +1,98 @@
-//! What one database shows of a role: its schemas, privileges on their contents, and default privileges; together with
-//! the catalog in one round trip.
+//! Databases: their own properties, which every database shows, and their contents for a role, which only a session in
+//! them shows: schemas, privileges on what is in them, and default privileges.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use stanchion_api::user::GrantKind;
 use stanchion_kernel::Problem;
-use stanchion_kernel::marks::Bearer;
+use stanchion_kernel::marks::{Bearer, Found};
 use stanchion_postgres::{Query, ReadSession, Row};
 
-use super::catalog::{Catalog, CatalogQuery, Unexpected, Viewer, exploded};
-use super::target::Wanted;
+use super::{Unexpected, Viewer};
 use crate::rules::Whose;
+
+/// `aclexplode` of an expression. It decompresses its argument for every row that it returns, which takes tens of
+/// milliseconds for a thousand grantees; a list that was just concatenated is not compressed. It is concatenated from
+/// two arrays, because an array with one appended element is flattened again for every row. The entry that is appended
+/// for that has no relevant grantee or privilege.
+macro_rules! exploded {
+    ($acl:literal) => {
+        concat!(
+            "pg_catalog.aclexplode(",
+            $acl,
+            " || ARRAY[pg_catalog.makeaclitem(4294967295, 4294967295, 'SELECT', false)])"
+        )
+    };
+}
+/// Properties of a database.
+#[derive(Clone, Debug)]
+pub struct DatabaseFacts {
+    pub oid: u32,
+    /// Its owner.
+    pub owner: String,
+    /// Whether it accepts connections.
+    pub open: bool,
+    /// Whether the administrator may change the owner's default privileges, and the owner is not another namespace's.
+    pub acting: bool,
+    /// Whether it is a template.
+    pub template: bool,
+    /// The user's part of its comment.
+    pub text: String,
+    /// Its owner, by its mark.
+    pub mark: Option<Found>,
+    /// The mark of its owner.
+    pub owner_mark: Option<Found>,
+    /// Privileges of the role itself.
+    pub granted: BTreeSet<String>,
+    /// Privileges of PUBLIC.
+    pub public: BTreeSet<String>,
+}
+
+/// An owner's own privileges are in the ACL only after somebody has changed it; `acldefault` adds them.
+const DATABASES: &str = concat!(
+    "SELECT d.datname::pg_catalog.text, pg_catalog.pg_get_userbyid(d.datdba)::pg_catalog.text, d.datallowconn, \
+       coalesce(held.ours, '{}'), coalesce(held.public, '{}'), pg_catalog.pg_has_role(d.datdba, 'USAGE'), d.oid, d.datistemplate, \
+       coalesce(pg_catalog.shobj_description(d.oid, 'pg_database'), ''), \
+       coalesce(pg_catalog.shobj_description(d.datdba, 'pg_authid'), '') \
+     FROM pg_catalog.pg_database d CROSS JOIN LATERAL ( \
+       SELECT pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee <> 0) AS ours, \
+              pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee = 0) AS public FROM ",
+    exploded!("coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))"),
+    " a WHERE a.grantee IN (0, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2))) held \
+     WHERE d.datname = ANY ($1)"
+);
+
+/// The query for the properties of some databases.
+pub(super) fn query<'a>(names: impl Iterator<Item = &'a String>, role: &str) -> Query {
+    Query::new(DATABASES).texts(names.cloned().collect()).text(role)
+}
+
+/// Decodes one database.
+pub(super) fn database(viewer: &Viewer, row: &Row) -> Result<(String, DatabaseFacts), Unexpected> {
+    let words = |column: usize| -> Result<BTreeSet<String>, Unexpected> {
+        let words: Vec<String> = row.try_get(column)?;
+        Ok(words.into_iter().collect())
+    };
+    let (name, owner): (String, String) = (row.try_get(0)?, row.try_get(1)?);
+    let (comment, of_owner): (String, String) = (row.try_get(8)?, row.try_get(9)?);
+    let marks = &viewer.marks;
+    let (text, mark) = marks.read(&comment, Bearer::Database(&name));
+    let owner_mark = marks.read(&of_owner, Bearer::Role(&owner)).1;
+    let acting: bool = row.try_get(5)?;
+    let facts = DatabaseFacts {
+        acting: acting && viewer.rules.whose(owner_mark.as_ref()) != Whose::Theirs,
+        owner,
+        open: row.try_get(2)?,
+        granted: words(3)?,
+        public: words(4)?,
+        oid: row.try_get(6)?,
+        template: row.try_get(7)?,
+        text: text.to_owned(),
+        mark,
+        owner_mark,
+    };
+    Ok((name, facts))
+}
 
 /// The state inside one database.
 #[derive(Clone, Debug, Default)]
@@ -127,7 +209,7 @@ const DEFAULTS: &str = concat!(
 );
 
 /// The queries about some schemas, for a pipeline.
-fn queries(role: &str, schemas: &[String]) -> Vec<Query> {
+pub(crate) fn queries(role: &str, schemas: &[String]) -> Vec<Query> {
     let about = |sql| Query::new(sql).texts(schemas.to_vec());
     let mut queries = vec![about(SCHEMAS), Query::new(EXTENSIONS), Query::new(PUBLIC_CREATES)];
     let held = [
@@ -143,7 +225,7 @@ fn queries(role: &str, schemas: &[String]) -> Vec<Query> {
 }
 
 /// Reads the contents of a session's database.
-pub async fn read(
+pub(crate) async fn read(
     session: &ReadSession,
     viewer: &Viewer,
     role: &str,
@@ -154,7 +236,7 @@ pub async fn read(
 }
 
 /// Decodes the answers to [`queries`].
-fn answer(viewer: &Viewer, results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
+pub(crate) fn answer(viewer: &Viewer, results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
     let [schemas, extensions, public, held @ .., any_relation, any_function] = results else {
         return Err(Unexpected);
     };
@@ -209,127 +291,4 @@ fn one(row: &Row) -> Result<Held, Unexpected> {
         owner: row.try_get(2)?,
         word: row.try_get(3)?,
     })
-}
-
-/// The inspection of one database, for one role.
-pub struct SnapshotQuery {
-    query: CatalogQuery,
-    /// The schemas to inspect; `None` if only the database itself matters.
-    schemas: Option<Vec<String>>,
-}
-
-/// The result of an inspection.
-pub struct Snapshot {
-    /// The server, the role, and the databases themselves.
-    pub catalog: Catalog,
-    /// The contents of the database.
-    pub contents: Contents,
-}
-
-impl SnapshotQuery {
-    /// The inspection for this role in this database.
-    pub fn at(wanted: &Wanted, viewer: &Viewer, database: &str) -> Self {
-        let schemas = schemas_of(wanted, database);
-        Self {
-            query: query(wanted, viewer),
-            schemas: reads_contents(wanted, database, &schemas).then_some(schemas),
-        }
-    }
-
-    /// The queries, for a pipeline.
-    pub fn queries(&self) -> Vec<Query> {
-        let mut all = self.query.queries();
-        if let Some(schemas) = &self.schemas {
-            all.extend(queries(&self.query.role, schemas));
-        }
-        all
-    }
-
-    /// Decodes the answers to [`Self::queries`].
-    pub fn answer(&self, results: &[Vec<Row>]) -> Result<Snapshot, Unexpected> {
-        let (catalog, contents) = results
-            .split_at_checked(CatalogQuery::ANSWERS)
-            .ok_or(Unexpected)?;
-        Ok(Snapshot {
-            catalog: self.query.answer(catalog)?,
-            contents: match self.schemas {
-                Some(_) => answer(&self.query.viewer, contents)?,
-                None => Contents::default(),
-            },
-        })
-    }
-}
-
-/// The databases that the spec or an earlier spec names.
-pub fn databases_of(wanted: &Wanted) -> Vec<String> {
-    let mut databases: Vec<String> = wanted.databases.keys().cloned().collect();
-    databases.extend(
-        wanted
-            .before
-            .grants
-            .iter()
-            .filter_map(|grant| grant.database.clone()),
-    );
-    databases.sort();
-    databases.dedup();
-    databases
-}
-
-/// The catalog queries for a wanted role.
-pub fn query(wanted: &Wanted, viewer: &Viewer) -> CatalogQuery {
-    let requests = || wanted.databases.values();
-    let owners = requests()
-        .flat_map(|request| request.schemas.values())
-        .flat_map(|schema| schema.default_for.iter());
-    let mut roles: Vec<String> = wanted
-        .member_of
-        .iter()
-        .map(|membership| &membership.role)
-        .chain(owners)
-        .cloned()
-        .collect();
-    roles.sort();
-    roles.dedup();
-    let parameters = wanted.role.parameters.keys();
-    CatalogQuery {
-        viewer: viewer.clone(),
-        role: wanted.username.clone(),
-        roles,
-        databases: databases_of(wanted),
-        template: wanted
-            .create_database
-            .as_ref()
-            .and_then(|create| create.template.clone()),
-        parameters: parameters.map(|name| name.to_ascii_lowercase()).collect(),
-        extensions: requests()
-            .flat_map(|request| request.extensions.iter().cloned())
-            .collect(),
-    }
-}
-
-/// The schemas of a database that the spec or an earlier spec names.
-pub fn schemas_of(wanted: &Wanted, database: &str) -> Vec<String> {
-    let asked = wanted
-        .databases
-        .get(database)
-        .into_iter()
-        .flat_map(|request| request.schemas.keys().cloned());
-    let before = wanted
-        .before
-        .grants
-        .iter()
-        .filter(|grant| grant.database.as_deref() == Some(database));
-    let mut all: Vec<String> = asked
-        .chain(before.filter_map(|grant| grant.schema.clone()))
-        .collect();
-    all.sort();
-    all.dedup();
-    all
-}
-
-/// Whether more than the database itself matters.
-pub fn reads_contents(wanted: &Wanted, database: &str, schemas: &[String]) -> bool {
-    let request = wanted.databases.get(database);
-    !schemas.is_empty()
-        || request.is_some_and(|request| !request.extensions.is_empty() || request.revoke_public)
 }

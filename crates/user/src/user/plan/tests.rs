@@ -1,15 +1,15 @@
 //! Statements for a spec and a catalog, without a server.
 
-mod given;
+mod fixture;
 
 use serde_json::json;
 use stanchion_api::user::{AppliedGrant, GrantKind};
 
 use super::*;
+use crate::user::catalog::databases::Contents;
 use crate::user::catalog::{MembershipFacts, RoleFacts};
-use crate::user::contents::Contents;
 use crate::user::passwords::{Login, PasswordChange};
-use given::{current, empty, held, made, mark, role, role_of, schema, shown, wanted};
+use fixture::{current, empty, held, made, mark, role, role_of, schema, shown, wanted};
 
 #[test]
 fn a_role_is_made_with_everything_it_needs() {
@@ -258,13 +258,21 @@ mod walls {
     use stanchion_kernel::Problem;
 
     use super::*;
-    use crate::rules::{Openings, Rules};
+    use crate::rules::Rules;
+    use crate::server::Openings;
     use crate::user::catalog::{Reach, RoleRef};
-    use given::viewer;
+    use fixture::viewer;
 
+    /// What `plan` says. A database that is closed to the object was not read.
     fn refused(request: &Wanted, catalog: Catalog) -> Problem {
-        let there = current(catalog, &Contents::default());
-        differences(request, &there.current, &there.passwords).unwrap_err()
+        let mut there = current(catalog, &Contents::default());
+        there.current.contents.clear();
+        let mut inputs = Inputs {
+            now: jiff::Timestamp::UNIX_EPOCH,
+            random: &mut rand::rng(),
+        };
+        let planned = plan(request, &Observed::Open(Box::new(there.current)), &mut inputs);
+        planned.err().unwrap_or_else(|| panic!("it was planned"))
     }
 
     /// A server that opens only what the guide has.
@@ -315,6 +323,16 @@ mod walls {
             "RoleNotAllowed",
             "a pattern does not open it"
         );
+    }
+
+    #[test]
+    fn a_database_of_the_server_is_refused_although_nothing_in_it_was_read() {
+        let request = wanted(&json!({ "database": "postgres", "privileges": ["READ"] }));
+        let mut catalog = made(160_000);
+        closed(&mut catalog);
+        let (_, facts) = catalog.databases.pop_first().unwrap();
+        catalog.databases.insert("postgres".into(), facts);
+        assert_eq!(refused(&request, catalog).reason, "DatabaseNotAllowed");
     }
 
     #[test]

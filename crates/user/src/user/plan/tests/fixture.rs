@@ -14,10 +14,10 @@ use stanchion_postgres::server::{Attributes, Powers, SelfGrant};
 use stanchion_postgres::session::Security;
 use stanchion_postgres::{ConnectionConfig, TlsMode};
 
-use crate::rules::{Openings, Rules};
-use crate::server::Server;
-use crate::user::catalog::{Catalog, DatabaseFacts, RoleFacts, RoleRef, Stored, Viewer};
-use crate::user::contents::{Contents, Held, SchemaFacts};
+use crate::rules::Rules;
+use crate::server::{Openings, Server};
+use crate::user::catalog::databases::{Contents, DatabaseFacts, Held, SchemaFacts};
+use crate::user::catalog::{Catalog, RoleFacts, RoleRef, Stored, Viewer};
 use crate::user::observe::Current;
 use crate::user::passwords::{Passwords, Source};
 use crate::user::plan::{Change, differences};
