@@ -56,7 +56,6 @@ pub struct Claim {
     pub uid: String,
     /// Creation time: the older policy takes precedence.
     pub created: Option<Timestamp>,
-    /// The database.
     pub place: DatabaseKey,
     /// The server's address; unknown for a claim from before a restart.
     pub peer: Option<String>,
@@ -157,7 +156,7 @@ fn key(pair: &Pair) -> Key {
 
 impl Claims {
     /// The policies that would block this one with such a claim. Changes nothing.
-    pub fn rivals(&self, policy: &Key, claim: &Claim) -> Vec<Rival> {
+    pub(crate) fn rivals(&self, policy: &Key, claim: &Claim) -> Vec<Rival> {
         let (all, us) = (self.lock(), pair(policy));
         let order = order(&all, &us);
         blocking(overlapping(&all, &us, claim), &all, (&us, claim, order))
@@ -205,14 +204,14 @@ impl Claims {
     }
 
     /// Restores a claim from before a restart, unless the policy has claimed since.
-    pub fn remember(&self, policy: &Key, claim: Claim) {
+    pub(crate) fn remember(&self, policy: &Key, claim: Claim) {
         if !self.lock().contains_key(&pair(policy)) {
             self.claim(policy, claim);
         }
     }
 
     /// Whether another policy blocks this one.
-    pub fn is_contested(&self, policy: &Key) -> bool {
+    pub(crate) fn is_contested(&self, policy: &Key) -> bool {
         let (all, us) = (self.lock(), pair(policy));
         all.get(&us).is_some_and(|ours| {
             ours.rivals.iter().any(|name| {

@@ -48,7 +48,7 @@ enum Source {
 }
 
 /// Validates a connection.
-pub fn request(connection: &Connection) -> Result<ConnectionRequest, Problem> {
+pub(crate) fn request(connection: &Connection) -> Result<ConnectionRequest, Problem> {
     let form = match (&connection.secret_ref, &connection.params) {
         (Some(secret), None) => ConnectionForm::Url(SecretKey {
             name: secret.name.clone(),
@@ -129,7 +129,7 @@ fn bad(message: impl std::fmt::Display) -> Problem {
 }
 
 /// Reads the values from Secrets.
-pub async fn resolve(
+pub(crate) async fn resolve(
     request: &ConnectionRequest,
     secrets: &mut Secrets<'_>,
 ) -> Result<ConnectionConfig, Problem> {
@@ -202,7 +202,7 @@ async fn read(source: &Source, secrets: &mut Secrets<'_>) -> Result<SecretString
 }
 
 /// Refuses a server that does not report its identity, if the policy requires that.
-pub fn check_identity(
+pub(crate) fn check_identity(
     request: &ConnectionRequest,
     target: &ConnectionConfig,
     identity: &Identity,

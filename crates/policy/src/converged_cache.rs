@@ -10,6 +10,8 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use parking_lot::Mutex;
 use stanchion_api::PostgresPolicyPlan;
+use stanchion_api::policy::condition;
+use stanchion_kernel::condition::is_true;
 use stanchion_kernel::watch::dependencies::Key;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::{ConnectionConfig, Identity};
@@ -20,11 +22,9 @@ use crate::problems;
 use crate::setup::Setup;
 
 /// The inputs of a decision.
-#[derive(Clone)]
-pub struct ConvergedInputs {
+pub(crate) struct ConvergedInputs {
     /// The policy's uid.
     pub uid: String,
-    /// Its generation.
     pub generation: i64,
     /// The annotation that requests a reconcile.
     pub requested: Option<String>,
@@ -34,7 +34,6 @@ pub struct ConvergedInputs {
     pub identity: Identity,
     /// What was inspected.
     pub needs: Arc<Needs>,
-    /// The digest of the inspection.
     pub digest: InspectionDigest,
     /// The objects that were read.
     pub read: Names,
@@ -43,60 +42,57 @@ pub struct ConvergedInputs {
 /// Names of the objects that were read.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// Secrets.
     pub secrets: Vec<String>,
-    /// `ConfigMaps`.
     pub config_maps: Vec<String>,
-    /// Plans.
     pub plans: Vec<String>,
 }
 
 /// The remembered inputs of one controller's policies.
 #[derive(Default)]
-pub struct ConvergedCache(Mutex<HashMap<Key, Arc<ConvergedInputs>>>);
+pub(crate) struct ConvergedCache(Mutex<HashMap<Key, Arc<ConvergedInputs>>>);
 
 impl ConvergedCache {
     /// Remembers the inputs of a policy that has converged.
-    pub fn remember(&self, key: &Key, inputs: Arc<ConvergedInputs>) {
-        self.lock().insert(key.clone(), inputs);
+    pub(crate) fn remember(&self, key: &Key, inputs: ConvergedInputs) {
+        self.0.lock().insert(key.clone(), Arc::new(inputs));
     }
 
-    /// Forgets a policy that is gone.
-    pub fn forget(&self, key: &Key) {
-        self.lock().remove(key);
+    /// Forgets a policy that is gone, or whose reconcile found a change or failed: the next one reads everything.
+    pub(crate) fn forget(&self, key: &Key) {
+        self.0.lock().remove(key);
     }
 
-    /// Takes the remembered inputs, and returns them if nothing has changed since. In doubt, it has. Only a reconcile
-    /// that converges remembers them again: after any other, the next one reads everything.
-    pub async fn unchanged(
+    /// Whether nothing has changed since the remembered reconcile. In doubt, it has. A reconcile that did not end, such
+    /// as one that exceeded its deadline, has forgotten nothing, but left the policy not ready.
+    pub(crate) async fn is_unchanged(
         &self,
         setup: &Setup,
         read: &Reader,
         wanted: &Wanted,
-    ) -> Result<Option<Arc<ConvergedInputs>>, Problem> {
-        let Some(inputs) = self.lock().remove(&wanted.who.key) else {
-            return Ok(None);
+    ) -> Result<bool, Problem> {
+        let Some(inputs) = self.0.lock().get(&wanted.who.key).cloned() else {
+            return Ok(false);
         };
-        let same = inputs.uid == wanted.who.uid
+        let same = is_true(
+            &wanted.before.conditions,
+            condition::READY,
+            Some(wanted.generation),
+        ) && inputs.uid == wanted.who.uid
             && inputs.generation == wanted.generation
             && inputs.requested == wanted.requested
             && !setup.claims.is_contested(&wanted.who.key)
             && inputs.read.are_unchanged(read);
         if !same {
-            return Ok(None);
+            return Ok(false);
         }
         let connected = setup.pools.read_only(&inputs.target).await;
         let session = connected.map_err(|error| problems::of_postgres(error, problems::During::Connect))?;
         if *session.identity() != inputs.identity {
-            return Ok(None);
+            return Ok(false);
         }
         // Privileges may have changed, too: the full reconcile reports that better.
         let unchanged = inspect::is_unchanged(&session, &inputs.needs, &inputs.digest).await;
-        Ok(unchanged.unwrap_or(false).then_some(inputs))
-    }
-
-    fn lock(&self) -> parking_lot::MutexGuard<'_, HashMap<Key, Arc<ConvergedInputs>>> {
-        self.0.lock()
+        Ok(unchanged.unwrap_or(false))
     }
 }
 

@@ -34,14 +34,14 @@ pub const OTLP_NAMES: [(&str, &str); 11] = [
 
 /// Labels of a finished reconcile.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub struct Ended {
+pub(crate) struct Ended {
     result: &'static str,
     reason: &'static str,
 }
 
 /// Label of a result.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub struct Result {
+pub(crate) struct Result {
     result: &'static str,
 }
 
@@ -73,7 +73,7 @@ impl Drop for Running {
 
 impl PolicyMetrics {
     /// Adds the metric families to a registry.
-    pub fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
             reconciles: Family::default(),
             duration: Histogram::new([

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use stanchion_roles::expand::Desired;
 
 /// What both declare, as text for people; empty if there is no overlap.
-pub fn overlap(one: &Desired, other: &Desired, same_database: bool) -> Vec<String> {
+pub(crate) fn overlap(one: &Desired, other: &Desired, same_database: bool) -> Vec<String> {
     let mut found: Vec<String> = defined(one)
         .intersection(&defined(other))
         .map(|role| format!("role \"{role}\""))
@@ -28,7 +28,7 @@ pub fn overlap(one: &Desired, other: &Desired, same_database: bool) -> Vec<Strin
 }
 
 /// The roles that a policy creates, alters or drops.
-pub fn defined(desired: &Desired) -> BTreeSet<&str> {
+pub(crate) fn defined(desired: &Desired) -> BTreeSet<&str> {
     let made = desired.roles.iter().filter(|(_, role)| !role.external);
     let dropped = desired
         .retirements

@@ -11,23 +11,22 @@ use stanchion_roles::plan::{Check, Plan};
 use crate::claims::Rival;
 
 /// Another process holds the database's lock; nothing failed.
-pub const LOCK_CONTENTION: &str = "LockContention";
+pub(crate) const LOCK_CONTENTION: &str = "LockContention";
 /// Another policy declares the same.
-pub const CONFLICT: &str = "ConflictingPolicy";
+pub(crate) const CONFLICT: &str = "ConflictingPolicy";
 /// Roles cannot be dropped in their current state.
-pub const UNSAFE_DROPS: &str = "UnsafeRoleDrops";
+pub(crate) const UNSAFE_DROPS: &str = "UnsafeRoleDrops";
 /// The connecting role lacks privileges.
-pub const PRIVILEGES: &str = "InsufficientPrivileges";
+pub(crate) const PRIVILEGES: &str = "InsufficientPrivileges";
 /// No query succeeded.
-pub const CONNECTION: &str = "DatabaseConnectionFailed";
+pub(crate) const CONNECTION: &str = "DatabaseConnectionFailed";
 
 /// How many overlaps a conflict names; the rest is counted.
 const NAMED: usize = 5;
 
 /// What the operator did when PostgreSQL returned an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum During {
-    /// It connected.
+pub(crate) enum During {
     Connect,
     /// It read the catalog.
     Inspect,
@@ -36,7 +35,7 @@ pub enum During {
 }
 
 /// A PostgreSQL error.
-pub fn of_postgres(error: PostgresError, during: During) -> Problem {
+pub(crate) fn of_postgres(error: PostgresError, during: During) -> Problem {
     let state = error.sqlstate().map(str::to_owned);
     let problem = Problem::from(error);
     let reason = match (problem.cause, state.as_deref()) {
@@ -64,15 +63,14 @@ fn disconnected(problem: Problem) -> Problem {
 }
 
 /// Whether this problem means that no query succeeded, unless the reconcile knows better.
-pub fn is_disconnected(problem: &Problem) -> bool {
+pub(crate) fn is_disconnected(problem: &Problem) -> bool {
     matches!(
         problem.cause,
         Cause::Unreachable | Cause::ServerRefused | Cause::AnswerTooLarge
     )
 }
 
-/// An inspection error.
-pub fn of_inspection(error: inspect::Error) -> Problem {
+pub(crate) fn of_inspection(error: inspect::Error) -> Problem {
     match error {
         inspect::Error::Postgres(error) => of_postgres(error, During::Inspect),
         inspect::Error::Unreadable(error) => {
@@ -81,8 +79,7 @@ pub fn of_inspection(error: inspect::Error) -> Problem {
     }
 }
 
-/// An apply error.
-pub fn of_apply(error: apply::Error) -> Problem {
+pub(crate) fn of_apply(error: apply::Error) -> Problem {
     match error {
         apply::Error::Postgres(error) => of_postgres(error, During::Apply),
         apply::Error::Blocked(plan) => blocked(&plan),
@@ -95,7 +92,7 @@ pub fn of_apply(error: apply::Error) -> Problem {
 }
 
 /// Other policies declare the same as a policy of this namespace.
-pub fn conflict(namespace: &str, rivals: &[Rival]) -> Problem {
+pub(crate) fn conflict(namespace: &str, rivals: &[Rival]) -> Problem {
     let lines: Vec<_> = rivals
         .iter()
         .map(|rival| {
@@ -122,7 +119,7 @@ pub fn conflict(namespace: &str, rivals: &[Rival]) -> Problem {
 }
 
 /// The blockers of a plan.
-pub fn blocked(plan: &Plan) -> Problem {
+pub(crate) fn blocked(plan: &Plan) -> Problem {
     let (reason, cause) = match plan.blockers.iter().map(|blocker| blocker.check).min() {
         Some(Check::ExecutorAuthority) => (PRIVILEGES, Cause::Other),
         Some(Check::RoleDropSafety) => (UNSAFE_DROPS, Cause::UnsafeDrop),

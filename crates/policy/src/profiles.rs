@@ -16,7 +16,7 @@ const MAX_REPEATED: usize = 20_000;
 const MAX_SHOWN: usize = 512;
 
 /// The desired state, including shared profiles.
-pub async fn complete(read: &Reader, wanted: &Wanted) -> Result<Content, Problem> {
+pub(crate) async fn complete(read: &Reader, wanted: &Wanted) -> Result<Content, Problem> {
     if let Some(content) = &wanted.content {
         return Ok(content.clone());
     }

@@ -22,7 +22,6 @@ pub struct Setup {
     pub fingerprints: Arc<FingerprintKey>,
     /// The claims of all policies, in every namespace.
     pub claims: Claims,
-    /// The metrics.
     pub metrics: PolicyMetrics,
     /// How long a reconcile waits for its turn at a database before it lets others go first.
     pub turn: Duration,

@@ -16,9 +16,10 @@ use stanchion_kernel::apply::{self, Intent, Takeover};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::redact::{FingerprintKey, Verdict};
 use stanchion_roles::facts::Facts;
+use stanchion_roles::plan::Password;
 
-pub use request::{PasswordRequest, Source, requests};
-pub use secrets::Secrets;
+pub(crate) use request::{PasswordRequest, Source, requests};
+pub(crate) use secrets::Secrets;
 
 use crate::plans::label;
 use generated::made;
@@ -53,7 +54,7 @@ enum StoredValue {
 }
 
 /// Reads the Secrets of all passwords.
-pub async fn read(
+pub(crate) async fn read(
     requests: &[PasswordRequest],
     secrets: &mut Secrets<'_>,
 ) -> Result<Vec<StoredPassword>, Problem> {
@@ -89,7 +90,7 @@ pub async fn read(
 }
 
 /// Decides about all passwords, and generates those that do not exist yet. Pure.
-pub fn decide(
+pub(crate) fn decide(
     stored: &[StoredPassword],
     parent: &Parent,
     key: &FingerprintKey,
@@ -135,14 +136,14 @@ pub fn decide(
 impl Passwords {
     /// The passwords to compare: all if the server's verifiers can be read; otherwise those that have changed, and
     /// those of missing roles.
-    pub fn for_engine(&self, facts: &Facts) -> BTreeMap<String, SecretString> {
+    pub(crate) fn for_engine(&self, facts: &Facts, random: &mut dyn CryptoRng) -> BTreeMap<String, Password> {
         let due = |role: &String| {
             facts.server.reads_passwords || self.changed.contains(role) || !facts.roles.contains_key(role)
         };
         self.values
             .iter()
             .filter(|(role, _)| due(role))
-            .map(|(role, (value, _))| (role.clone(), value.clone()))
+            .map(|(role, (value, _))| (role.clone(), Password::new(value.clone(), random)))
             .collect()
     }
 

@@ -13,9 +13,7 @@ const DEFAULT_LENGTH: u32 = 32;
 /// A role's password and its source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasswordRequest {
-    /// The role.
     pub role: String,
-    /// The source of the password.
     pub source: Source,
 }
 
@@ -34,7 +32,7 @@ pub enum Source {
 }
 
 /// Validates the passwords of a spec.
-pub fn requests(policy: &str, spec: &PostgresPolicySpec) -> Result<Vec<PasswordRequest>, Problem> {
+pub(crate) fn requests(policy: &str, spec: &PostgresPolicySpec) -> Result<Vec<PasswordRequest>, Problem> {
     let mut requests = Vec::new();
     for role in &spec.roles {
         let Some(password) = &role.password else { continue };

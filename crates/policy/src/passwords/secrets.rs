@@ -8,14 +8,14 @@ use stanchion_kernel::redact::SecretValues;
 use stanchion_kernel::{Problem, Reader};
 
 /// Reads Secrets, each once in a reconcile.
-pub struct Secrets<'a> {
+pub(crate) struct Secrets<'a> {
     read: &'a Reader,
     found: BTreeMap<String, Option<Secret>>,
 }
 
 impl<'a> Secrets<'a> {
     /// A reader that has read nothing yet.
-    pub fn new(read: &'a Reader) -> Self {
+    pub(crate) fn new(read: &'a Reader) -> Self {
         Self {
             read,
             found: BTreeMap::new(),
@@ -23,12 +23,12 @@ impl<'a> Secrets<'a> {
     }
 
     /// The namespace that they are in: the policy's own.
-    pub fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         &self.read.parent().key.namespace
     }
 
     /// The value of a key, without a trailing line break.
-    pub async fn value(&mut self, name: &str, key: &str) -> Result<SecretString, Problem> {
+    pub(crate) async fn value(&mut self, name: &str, key: &str) -> Result<SecretString, Problem> {
         let secret = self.get(name).await?.cloned().ok_or_else(|| {
             Problem::dependency("SecretFetchFailed", format!("Secret {name} does not exist"))
         })?;
@@ -47,7 +47,7 @@ impl<'a> Secrets<'a> {
     }
 
     /// The names of all Secrets that were read.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.found.keys().cloned().collect()
     }
 }

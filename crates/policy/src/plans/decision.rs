@@ -32,7 +32,7 @@ pub struct Author {
 impl Decision {
     /// The same with the authenticated author, where the plan names one.
     #[must_use]
-    pub fn proven(self, key: &FingerprintKey, plan: &PostgresPolicyPlan) -> Self {
+    pub(crate) fn proven(self, key: &FingerprintKey, plan: &PostgresPolicyPlan) -> Self {
         let name = |found: Author, word: &str| match author(key, plan, word).filter(|_| found.chosen) {
             Some(username) => Author {
                 who: Decider {
@@ -51,7 +51,7 @@ impl Decision {
 }
 
 /// The decision about a plan, if there is one.
-pub fn decision(plan: &PostgresPolicyPlan) -> Option<Decision> {
+pub(crate) fn decision(plan: &PostgresPolicyPlan) -> Option<Decision> {
     let rejected = by(plan, annotation::REJECTED, "Denied").map(Decision::Rejected);
     rejected.or_else(|| by(plan, annotation::APPROVED, "Approved").map(Decision::Approved))
 }

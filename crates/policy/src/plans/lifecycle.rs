@@ -12,7 +12,7 @@ use super::decision::{Decision, decision};
 use stanchion_kernel::redact::FingerprintKey;
 
 /// The input of the decision.
-pub struct LifecycleInputs<'a> {
+pub(crate) struct LifecycleInputs<'a> {
     /// The existing plans.
     pub plans: &'a [PostgresPolicyPlan],
     /// Digest of the required changes; `None` if there are none.
@@ -45,7 +45,6 @@ pub enum NextAction {
     InSync,
     /// It waits; an approval is recorded in it.
     Wait(Option<Box<PostgresPolicyPlan>>, Option<Decision>),
-    /// It was rejected.
     Rejected(Box<PostgresPolicyPlan>, Decision),
     /// It is executed.
     Execute(Option<Box<PostgresPolicyPlan>>, Option<Decision>),
@@ -54,7 +53,7 @@ pub enum NextAction {
 impl NextAction {
     /// The same with the authenticated author of the decision, where the plan names one.
     #[must_use]
-    pub fn proven(self, key: &FingerprintKey) -> Self {
+    pub(crate) fn proven(self, key: &FingerprintKey) -> Self {
         let prove = |plan: Option<&PostgresPolicyPlan>, decision: Option<Decision>| match plan {
             Some(plan) => decision.map(|decision| decision.proven(key, plan)),
             None => decision,
@@ -78,7 +77,7 @@ impl NextAction {
 }
 
 /// Decides about all plans.
-pub fn transitions(inputs: &LifecycleInputs<'_>) -> Transitions {
+pub(crate) fn transitions(inputs: &LifecycleInputs<'_>) -> Transitions {
     let mut plans: Vec<&PostgresPolicyPlan> = inputs.plans.iter().collect();
     plans.sort_by_key(|plan| std::cmp::Reverse(age(plan)));
     let present = inputs

@@ -15,10 +15,12 @@ mod object;
 mod sql;
 
 pub use author::webhooks;
-pub use decision::{Author, Decision, decision};
-pub use lifecycle::{LifecycleInputs, NextAction, Transitions, transitions};
-pub use object::{Draft, draft, summary};
-pub use sql::{Storage, storage, truncated};
+#[cfg(test)]
+pub(crate) use decision::Author;
+pub(crate) use decision::Decision;
+pub(crate) use lifecycle::{LifecycleInputs, NextAction, Transitions, transitions};
+pub(crate) use object::{draft, summary};
+pub(crate) use sql::{Storage, storage, truncated};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
@@ -26,7 +28,7 @@ use sha2::{Digest, Sha256};
 use stanchion_api::PostgresPolicyPlan;
 
 /// The order of creation. The API server records seconds; the policy's generation orders plans of the same second.
-pub fn age(plan: &PostgresPolicyPlan) -> (Option<Time>, i64, String) {
+pub(crate) fn age(plan: &PostgresPolicyPlan) -> (Option<Time>, i64, String) {
     (
         plan.creation_timestamp(),
         plan.spec.policy_generation,
@@ -35,7 +37,7 @@ pub fn age(plan: &PostgresPolicyPlan) -> (Option<Time>, i64, String) {
 }
 
 /// A name as a label value, which has at most 63 characters of a small set.
-pub fn label(value: &str) -> String {
+pub(crate) fn label(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let edge = |c: char| c.is_ascii_alphanumeric();
     let fits =

@@ -26,7 +26,7 @@ const PREVIEW_LINES: usize = 5;
 const PREVIEW_BYTES: usize = 1024;
 
 /// A plan that is not written yet.
-pub struct Draft {
+pub(crate) struct Draft {
     /// The object.
     pub plan: PostgresPolicyPlan,
     /// Its status before any decision.
@@ -36,7 +36,7 @@ pub struct Draft {
 }
 
 /// Builds a plan, under its existing name or a new one.
-pub fn draft(
+pub(crate) fn draft(
     wanted: &Wanted,
     desired: &Desired,
     identity: &str,
@@ -157,7 +157,7 @@ fn one_line(summary: &Summary) -> String {
 }
 
 /// The engine's summary in the form of the status.
-pub fn summary(summary: &Summary) -> ChangeSummary {
+pub(crate) fn summary(summary: &Summary) -> ChangeSummary {
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     ChangeSummary {
         roles_created: count(summary.roles_created),

@@ -16,7 +16,7 @@ const CUT: &str = "\n-- truncated for status --";
 
 /// Where the SQL of a plan is stored.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Storage {
+pub(crate) enum Storage {
     /// In the status.
     Inline(String),
     /// In a `ConfigMap`, compressed.
@@ -26,7 +26,7 @@ pub enum Storage {
 }
 
 /// Decides by size.
-pub fn storage(sql: &str) -> Storage {
+pub(crate) fn storage(sql: &str) -> Storage {
     if sql.len() <= INLINE {
         return Storage::Inline(sql.to_owned());
     }
@@ -37,7 +37,7 @@ pub fn storage(sql: &str) -> Storage {
 }
 
 /// As much as fits into a status, and whether it is truncated.
-pub fn truncated(sql: &str) -> (String, bool) {
+pub(crate) fn truncated(sql: &str) -> (String, bool) {
     if sql.len() <= INLINE {
         return (sql.to_owned(), false);
     }

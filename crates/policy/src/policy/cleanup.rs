@@ -20,9 +20,7 @@ use crate::{connection, problems, profiles};
 
 /// What a deleted policy granted, and where.
 pub struct Granted {
-    /// The connection to the database.
     pub database: ConnectionConfig,
-    /// The database.
     pub place: DatabaseKey,
     /// The server's address.
     pub peer: String,
@@ -132,7 +130,7 @@ async fn granted(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
 }
 
 /// Forgets a policy that enforces nothing any more, and enqueues those that waited for it.
-pub fn release(controller: &PolicyController, write: &Writer, policy: &Key) {
+pub(crate) fn release(controller: &PolicyController, write: &Writer, policy: &Key) {
     controller.converged.forget(policy);
     for other in controller.setup.claims.release(policy) {
         write.wake::<PostgresPolicy>(&other);

@@ -1,11 +1,11 @@
 //! The controller of `PostgresPolicy`. Each step of a reconcile is one file.
 
-pub mod apply;
-pub mod cleanup;
-pub mod observe;
-pub mod plan;
-pub mod report;
-pub mod target;
+pub(crate) mod apply;
+pub(crate) mod cleanup;
+pub(crate) mod observe;
+pub(crate) mod plan;
+pub(crate) mod report;
+pub(crate) mod target;
 pub mod validate;
 
 use std::time::Duration;
@@ -17,7 +17,7 @@ use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::rbac::{OWN, READ, Rule};
 use stanchion_kernel::watch::Watch;
-use stanchion_kernel::watch::primary::key;
+use stanchion_kernel::watch::key;
 use stanchion_kernel::{Done, Inactive, Inputs, Outcome, Problem, Reader, Reconciler, Report, Scope, Writer};
 use tokio::sync::OnceCell;
 
@@ -122,7 +122,7 @@ impl Reconciler for PolicyController {
 
     async fn observe(&self, read: &Reader, wanted: &Wanted) -> Result<Observed, Problem> {
         let _running = self.setup.metrics.running();
-        observe::observe(self, read, wanted).await
+        Ok(observe::observe(self, read, wanted).await)
     }
 
     fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Result<Plan, Problem> {

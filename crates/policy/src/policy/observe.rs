@@ -19,7 +19,7 @@ use stanchion_roles::facts::Facts;
 use stanchion_roles::inspect::{InspectionDigest, Needs, inspect_with_digest};
 
 use crate::claims::{Claim, DatabaseKey, Rival};
-use crate::converged_cache::{ConvergedInputs, Names};
+use crate::converged_cache::Names;
 use crate::passwords::{self, Secrets, StoredPassword};
 use crate::plans::label;
 use crate::policy::PolicyController;
@@ -30,8 +30,10 @@ use crate::{connection, problems, profiles};
 
 /// The observed state.
 pub enum Observed {
-    /// Everything is unchanged since a reconcile with these inputs.
-    Unchanged(Arc<ConvergedInputs>),
+    /// Everything is unchanged since the last reconcile.
+    Unchanged,
+    /// The database, or what is needed to reach it, could not be read.
+    Failed(Problem),
     /// The database answered.
     Connected(Box<Connected>),
 }
@@ -42,11 +44,9 @@ pub struct Connected {
     pub claim: Claim,
     /// Policies with a conflicting claim that no longer exist.
     pub stale: Vec<Key>,
-    /// What was found.
     pub found: Found,
 }
 
-/// What was found.
 pub enum Found {
     /// Another policy declares the same.
     Conflict(Conflicting),
@@ -72,7 +72,6 @@ pub struct Conflicting {
 pub struct Current {
     /// The policy as the owner of its children.
     pub parent: Parent,
-    /// The connection to the database.
     pub database: ConnectionConfig,
     /// Identity of the database.
     pub identity: Identity,
@@ -100,19 +99,14 @@ pub struct Current {
     pub read: Names,
 }
 
-/// Reads everything that the plan needs.
-pub async fn observe(
-    controller: &PolicyController,
-    read: &Reader,
-    wanted: &Wanted,
-) -> Result<Observed, Problem> {
+/// Reads everything that the plan needs. A failure is part of the result, so that `apply` forgets what was converged.
+pub(crate) async fn observe(controller: &PolicyController, read: &Reader, wanted: &Wanted) -> Observed {
     let observed = Box::pin(present(controller, read, wanted)).await;
-    // As in pgroles: errors that need a person or another object are retried at `spec.interval`.
-    observed.map_err(|problem| retry_at_interval(problem, wanted))
+    observed.unwrap_or_else(Observed::Failed)
 }
 
-/// Retries problems that need a change elsewhere at the usual interval.
-pub fn retry_at_interval(problem: Problem, wanted: &Wanted) -> Problem {
+/// Retries problems that need a person or another object at `spec.interval`, as pgroles does.
+pub(crate) fn retry_at_interval(problem: Problem, wanted: &Wanted) -> Problem {
     match problem.reaction().retry {
         Retry::Backoff => problem,
         _ if problem.is(Cause::DatabaseBusy) => problem,
@@ -122,8 +116,8 @@ pub fn retry_at_interval(problem: Problem, wanted: &Wanted) -> Problem {
 
 async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) -> Result<Observed, Problem> {
     let setup = &controller.setup;
-    if let Some(inputs) = controller.converged.unchanged(setup, read, wanted).await? {
-        return Ok(Observed::Unchanged(inputs));
+    if controller.converged.is_unchanged(setup, read, wanted).await? {
+        return Ok(Observed::Unchanged);
     }
     controller.survey(read).await?;
     let mut secrets = Secrets::new(read);
@@ -266,7 +260,7 @@ fn waits(status: &PostgresPolicyStatus) -> bool {
 }
 
 /// The claim of a policy before this process began, from its status.
-pub fn remembered(policy: &PostgresPolicy) -> Option<Claim> {
+pub(crate) fn remembered(policy: &PostgresPolicy) -> Option<Claim> {
     let is_active = !policy.spec.suspend && policy.metadata.deletion_timestamp.is_none();
     let identity = policy.status.as_ref()?.managed_database_identity.as_deref()?;
     Some(Claim {

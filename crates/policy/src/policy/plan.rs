@@ -9,7 +9,6 @@ use stanchion_roles::diff::{self, diff};
 use stanchion_roles::plan::Plan as Changes;
 
 use crate::claims::Claim;
-use crate::converged_cache::ConvergedInputs;
 use crate::passwords::{self, Passwords};
 use crate::plans::{LifecycleInputs, Transitions, transitions};
 use crate::policy::observe::{Connected, Current, Found, Observed, retry_at_interval};
@@ -18,15 +17,16 @@ use crate::problems;
 
 /// The decision.
 pub enum Plan {
-    /// Nothing has changed since a reconcile with these inputs.
-    Unchanged(Arc<ConvergedInputs>),
+    /// Nothing has changed since the last reconcile.
+    Unchanged,
+    /// Nothing can be done.
+    Failed(Problem),
     /// Claim what the policy declares, and then go on.
     Claim(Box<ClaimPlan>),
 }
 
 /// The claim, and what follows.
 pub struct ClaimPlan {
-    /// The claim.
     pub claim: Claim,
     /// Policies whose claims end, because they no longer exist.
     pub stale: Vec<Key>,
@@ -59,9 +59,10 @@ pub struct EnsurePlan {
 }
 
 /// Decides what to do.
-pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Plan {
+pub(crate) fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Plan {
     match observed {
-        Observed::Unchanged(inputs) => Plan::Unchanged(Arc::clone(inputs)),
+        Observed::Unchanged => Plan::Unchanged,
+        Observed::Failed(problem) => Plan::Failed(retry_at_interval(problem.clone(), wanted)),
         Observed::Connected(connected) => {
             let Connected { claim, stale, found } = connected.as_ref();
             Plan::Claim(Box::new(ClaimPlan {
@@ -103,7 +104,7 @@ fn ensure(
     let options = diff::Options {
         mode: wanted.reach,
         allow_schema_owner_transfers: wanted.spec.allow_schema_owner_transfers,
-        passwords: passwords.for_engine(&current.facts),
+        passwords: passwords.for_engine(&current.facts, random),
     };
     let changes = diff(&current.content.desired, &current.facts, &options)
         .map_err(|error| Problem::permanent("InvalidDatabaseTarget", error.to_string()))?;

@@ -27,7 +27,6 @@ pub struct Wanted {
     pub who: PolicyId,
     /// Creation time.
     pub created: Option<Timestamp>,
-    /// Its generation.
     pub generation: i64,
     /// The annotation that requests a reconcile.
     pub requested: Option<String>,

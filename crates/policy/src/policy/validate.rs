@@ -10,7 +10,7 @@ use stanchion_api::PostgresPolicy;
 use stanchion_api::policy::{Approval, PostgresPolicySpec, Profile, ReconciliationMode, annotation};
 use stanchion_kernel::Problem;
 use stanchion_kernel::problem::{Cause, Retry};
-use stanchion_kernel::watch::primary::key;
+use stanchion_kernel::watch::key;
 use stanchion_roles::expand::{Bounds, Size, expand};
 use stanchion_roles::manifest::{Manifest, Severity, Strictness, check};
 use stanchion_roles::plan::Mode;
@@ -25,12 +25,12 @@ const DEFAULT_HISTORY: usize = 10;
 const LARGE: usize = 1000;
 
 /// The policy's creation time.
-pub fn created(policy: &PostgresPolicy) -> Option<Timestamp> {
+pub(crate) fn created(policy: &PostgresPolicy) -> Option<Timestamp> {
     policy.metadata.creation_timestamp.as_ref().map(|time| time.0)
 }
 
 /// The policy's key and uid.
-pub fn who(policy: &PostgresPolicy) -> PolicyId {
+pub(crate) fn who(policy: &PostgresPolicy) -> PolicyId {
     PolicyId {
         key: key(&policy.metadata),
         uid: policy.uid().unwrap_or_default(),
@@ -38,7 +38,7 @@ pub fn who(policy: &PostgresPolicy) -> PolicyId {
 }
 
 /// The validated request of a policy.
-pub fn validate(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
+pub(crate) fn validate(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
     let spec = &policy.spec;
     let interval = interval(&spec.interval)?;
     // As in pgroles: an invalid spec is retried at `spec.interval`.
@@ -116,7 +116,7 @@ fn expanded(manifest: &Manifest) -> Result<Content, Problem> {
 }
 
 /// Work on a large manifest blocks for a while; other tasks of this thread move elsewhere.
-pub fn aside<T>(size: Size, work: impl FnOnce() -> T) -> T {
+pub(crate) fn aside<T>(size: Size, work: impl FnOnce() -> T) -> T {
     let movable =
         Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
     if size.grants > LARGE && movable {
@@ -127,7 +127,7 @@ pub fn aside<T>(size: Size, work: impl FnOnce() -> T) -> T {
 }
 
 /// An invalid spec.
-pub fn invalid(message: impl Into<String>) -> Problem {
+pub(crate) fn invalid(message: impl Into<String>) -> Problem {
     Problem::permanent("InvalidSpec", message).with_cause(Cause::InvalidSpec)
 }
 

@@ -258,9 +258,7 @@ impl Pass<'_> {
             digest,
             read,
         };
-        self.controller
-            .converged
-            .remember(&self.wanted.who.key, Arc::new(inputs));
+        self.controller.converged.remember(&self.wanted.who.key, inputs);
     }
 }
 

@@ -44,9 +44,7 @@ pub struct PassResult {
     pub sql: Option<(String, bool)>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
-    /// The plan.
     pub plan: Option<String>,
-    /// The result of the plan.
     pub outcome: PlanOutcome,
     /// The fingerprints of the current passwords.
     pub fingerprints: Option<BTreeMap<String, String>>,
@@ -61,7 +59,6 @@ pub enum PlanOutcome {
     Applied,
     /// It waits for approval.
     Waiting,
-    /// It was rejected.
     Rejected,
     /// The policy only observes.
     Observed,
@@ -80,19 +77,24 @@ pub enum PlanEvent {
 }
 
 /// Applies the plan.
-pub async fn apply(
+pub(crate) async fn apply(
     controller: &PolicyController,
     write: &Writer,
     wanted: &Wanted,
     plan: Plan,
     applied: &mut Applied,
 ) -> Result<Done, Problem> {
+    let forget = || controller.converged.forget(&wanted.who.key);
     let ClaimPlan { claim, stale, next } = match plan {
-        Plan::Unchanged(inputs) => {
-            controller.converged.remember(&wanted.who.key, inputs);
-            return Ok(Done::Complete);
+        Plan::Unchanged => return Ok(Done::Complete),
+        Plan::Failed(problem) => {
+            forget();
+            return Err(problem);
         }
-        Plan::Claim(plan) => *plan,
+        Plan::Claim(plan) => {
+            forget();
+            *plan
+        }
     };
     let rivals = set(controller, write, &wanted.who.key, claim, &stale);
     match next {

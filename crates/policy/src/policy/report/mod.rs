@@ -64,7 +64,7 @@ impl<'a> Passed<'a> {
                 }),
                 Found::Failed(_) => None,
             },
-            Some(Observed::Unchanged(_)) | None => None,
+            Some(Observed::Unchanged | Observed::Failed(_)) | None => None,
         };
         Self {
             target: outcome.target,
@@ -86,7 +86,7 @@ impl<'a> Passed<'a> {
 }
 
 /// The status after a reconcile.
-pub fn report(
+pub(crate) fn report(
     policy: &PostgresPolicy,
     outcome: &Outcome<'_, PolicyController>,
     now: Timestamp,
@@ -94,14 +94,13 @@ pub fn report(
     build(policy, &Passed::of(outcome), now)
 }
 
-/// The status of a suspended policy.
-pub fn report_suspended(policy: &PostgresPolicy, now: Timestamp) -> Report<PostgresPolicyStatus> {
+pub(crate) fn report_suspended(policy: &PostgresPolicy, now: Timestamp) -> Report<PostgresPolicyStatus> {
     let nothing = Applied::default();
     finish(policy, &Passed::unseen(&nothing, None), now, suspended)
 }
 
 /// The status of a policy that is being deleted. One that is cleaned up has nothing more to report.
-pub fn report_cleanup(
+pub(crate) fn report_cleanup(
     policy: &PostgresPolicy,
     problem: Option<&Problem>,
     now: Timestamp,
