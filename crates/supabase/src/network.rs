@@ -11,7 +11,7 @@ use crate::put;
 const PORT: u16 = 8000;
 
 /// The Ingress, if it is requested.
-pub fn ingress(project: &Project<'_>) -> Option<Value> {
+pub(crate) fn ingress(project: &Project<'_>) -> Option<Value> {
     let options: &IngressOptions = project.spec.ingress.as_ref().filter(|ingress| ingress.enabled)?;
     let backend = json!({ "service": { "name": project.host("kong"), "port": { "number": PORT } } });
     let mut rule =
@@ -38,7 +38,7 @@ pub fn ingress(project: &Project<'_>) -> Option<Value> {
 }
 
 /// The `HTTPRoute`, if it is requested.
-pub fn http_route(project: &Project<'_>) -> Option<Value> {
+pub(crate) fn http_route(project: &Project<'_>) -> Option<Value> {
     let gateway: &Gateway = project.spec.gateway.as_ref()?;
     let mut spec = json!({
         "parentRefs": gateway.parent_refs,
@@ -57,7 +57,7 @@ pub fn http_route(project: &Project<'_>) -> Option<Value> {
 
 /// The `NetworkPolicies`, if they are requested: one for all pods, which allows the project's own, and one for each
 /// component with outside clients, which allows those of the spec.
-pub fn network_policies(project: &Project<'_>) -> Vec<Value> {
+pub(crate) fn network_policies(project: &Project<'_>) -> Vec<Value> {
     let Some(rules) = &project.spec.network_policy else {
         return Vec::new();
     };
@@ -89,7 +89,7 @@ pub fn network_policies(project: &Project<'_>) -> Vec<Value> {
 }
 
 /// The autoscaler of a component, if it is requested.
-pub fn autoscaler(component: &Component, options: &Options, project: &Project<'_>) -> Option<Value> {
+pub(crate) fn autoscaler(component: &Component, options: &Options, project: &Project<'_>) -> Option<Value> {
     let scaling = options.autoscaling.as_ref()?;
     let name = component.child_name(project.name);
     let metric = |resource: &str, share: u32| {
@@ -118,7 +118,7 @@ pub fn autoscaler(component: &Component, options: &Options, project: &Project<'_
 }
 
 /// The `PodDisruptionBudget` of a component, if it is requested.
-pub fn disruption_budget(component: &Component, project: &Project<'_>) -> Option<Value> {
+pub(crate) fn disruption_budget(component: &Component, project: &Project<'_>) -> Option<Value> {
     let budget = project.spec.pod_disruption_budget.as_ref()?;
     let labels = component.labels(project.name);
     Some(json!({

@@ -7,7 +7,7 @@ use stanchion_api::supabase::image;
 use super::project::CA_VOLUME;
 use super::{Component, Environment, Extras, Mount, Needed, Needs, Port, Probes, Project, Resources};
 use crate::database::Login;
-use crate::keys::{Form, Generated, names as key};
+use crate::keys::{Generated, names as key};
 
 /// Its schema in the internal database.
 const SCHEMA: &str = "_analytics";
@@ -23,32 +23,16 @@ pub(super) const COMPONENT: Component = Component {
     condition: "AnalyticsReady",
     options: |spec| spec.analytics.as_ref().map(|analytics| &analytics.options),
     image: image::ANALYTICS,
-    ports: &[Port {
-        name: "http",
-        number: 4000,
-        service: true,
-    }],
+    ports: &[Port::service("http", 4000)],
     open: false,
-    resources: Resources {
-        requests: ("512Mi", "100m"),
-        limits: ("1Gi", "1"),
-    },
+    resources: Resources::new(("512Mi", "100m"), ("1Gi", "1")),
     user: 65534,
     probes: |_| Probes::http("http", "/health", 300),
     logins: &[Login::Analytics],
     keys: &[
-        Generated {
-            key: key::LOGS_PUBLIC,
-            form: Form::Base64(24),
-        },
-        Generated {
-            key: key::LOGS_PRIVATE,
-            form: Form::Base64(24),
-        },
-        Generated {
-            key: key::ANALYTICS_COOKIE,
-            form: Form::Hex(32),
-        },
+        Generated::base64(key::LOGS_PUBLIC, 24),
+        Generated::base64(key::LOGS_PRIVATE, 24),
+        Generated::hex(key::ANALYTICS_COOKIE, 32),
     ],
     // Upstream has removed its routes: only pods of the project read and write logs.
     routes: &[],

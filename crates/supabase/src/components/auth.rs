@@ -17,16 +17,9 @@ pub(super) const COMPONENT: Component = Component {
     condition: "AuthReady",
     options: |spec| Some(&spec.auth.options),
     image: image::AUTH,
-    ports: &[Port {
-        name: "http",
-        number: 9999,
-        service: true,
-    }],
+    ports: &[Port::service("http", 9999)],
     open: false,
-    resources: Resources {
-        requests: ("64Mi", "50m"),
-        limits: ("128Mi", "100m"),
-    },
+    resources: Resources::new(("64Mi", "50m"), ("128Mi", "100m")),
     user: 1000,
     probes: |_| Probes::http("http", "/health", 120),
     logins: &[Login::Auth],

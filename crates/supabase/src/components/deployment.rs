@@ -18,8 +18,7 @@ const CONFIG_HASH: &str = "supabase.strrl.dev/config-hash";
 /// Replaces pods when one of their Secrets changes.
 const SECRET_HASH: &str = "supabase.strrl.dev/secret-hash";
 
-/// The Deployment.
-pub fn deployment(component: &Component, options: &Options, project: &Project<'_>) -> Value {
+pub(crate) fn deployment(component: &Component, options: &Options, project: &Project<'_>) -> Value {
     let labels = component.labels(project.name);
     let (annotations, pod) = pod(component, options, project);
     let mut spec = json!({
@@ -228,7 +227,7 @@ fn plain(value: &impl Serialize) -> Value {
 }
 
 /// A Service in the cluster with the component's ports.
-pub fn service(component: &Component, project: &Project<'_>) -> Value {
+pub(crate) fn service(component: &Component, project: &Project<'_>) -> Value {
     let ports: Vec<Value> = component
         .ports
         .iter()

@@ -4,16 +4,16 @@ use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, Secr
 
 /// Environment variables.
 #[derive(Debug, Default)]
-pub struct Environment(Vec<EnvVar>);
+pub(crate) struct Environment(Vec<EnvVar>);
 
 impl Environment {
     /// A literal value that is not secret.
-    pub fn set(&mut self, name: &str, value: impl Into<String>) {
+    pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
         self.expanded(name, value.into().replace("$(", "$$("));
     }
 
     /// A value in which Kubernetes expands `$(NAME)` to the values of earlier variables.
-    pub fn expanded(&mut self, name: &str, value: impl Into<String>) {
+    pub(crate) fn expanded(&mut self, name: &str, value: impl Into<String>) {
         self.put(EnvVar {
             name: name.into(),
             value: Some(value.into()),
@@ -22,14 +22,14 @@ impl Environment {
     }
 
     /// Several literal values that are not secret.
-    pub fn set_all(&mut self, values: &[(&str, &str)]) {
+    pub(crate) fn set_all(&mut self, values: &[(&str, &str)]) {
         for (name, value) in values {
             self.set(name, *value);
         }
     }
 
     /// A value from a Secret.
-    pub fn secret(&mut self, name: &str, secret: &str, key: &str) {
+    pub(crate) fn secret(&mut self, name: &str, secret: &str, key: &str) {
         self.put(EnvVar {
             name: name.into(),
             value: None,
@@ -45,7 +45,7 @@ impl Environment {
     }
 
     /// A value from a field of the pod.
-    pub fn field(&mut self, name: &str, path: &str) {
+    pub(crate) fn field(&mut self, name: &str, path: &str) {
         self.put(EnvVar {
             name: name.into(),
             value: None,
@@ -61,7 +61,7 @@ impl Environment {
     }
 
     /// A variable of the user. It replaces one of the same name in place, so that references to it still work.
-    pub fn put(&mut self, variable: EnvVar) {
+    pub(crate) fn put(&mut self, variable: EnvVar) {
         match self.0.iter_mut().find(|known| known.name == variable.name) {
             Some(known) => *known = variable,
             None => self.0.push(variable),
@@ -69,23 +69,23 @@ impl Environment {
     }
 
     /// All of them.
-    pub fn variables(&self) -> &[EnvVar] {
+    pub(crate) fn variables(&self) -> &[EnvVar] {
         &self.0
     }
 
     /// The names and keys of Secrets that values come from.
-    pub fn secrets(&self) -> Vec<(String, String)> {
+    pub(crate) fn secrets(&self) -> Vec<(String, String)> {
         secrets(&self.0).collect()
     }
 
     /// The names and keys of `ConfigMaps` that values come from.
-    pub fn config_maps(&self) -> Vec<(String, String)> {
+    pub(crate) fn config_maps(&self) -> Vec<(String, String)> {
         config_maps(&self.0).collect()
     }
 }
 
 /// Names and keys of the Secrets that variables refer to.
-pub fn secrets(variables: &[EnvVar]) -> impl Iterator<Item = (String, String)> {
+pub(crate) fn secrets(variables: &[EnvVar]) -> impl Iterator<Item = (String, String)> {
     let selectors = variables
         .iter()
         .filter_map(|variable| variable.value_from.as_ref()?.secret_key_ref.as_ref());
@@ -93,7 +93,7 @@ pub fn secrets(variables: &[EnvVar]) -> impl Iterator<Item = (String, String)> {
 }
 
 /// Names and keys of the `ConfigMaps` that variables refer to.
-pub fn config_maps(variables: &[EnvVar]) -> impl Iterator<Item = (String, String)> {
+pub(crate) fn config_maps(variables: &[EnvVar]) -> impl Iterator<Item = (String, String)> {
     let selectors = variables
         .iter()
         .filter_map(|variable| variable.value_from.as_ref()?.config_map_key_ref.as_ref());

@@ -29,16 +29,9 @@ pub(super) const COMPONENT: Component = Component {
     condition: "FunctionsReady",
     options: |spec| spec.functions.as_ref().map(|functions| &functions.options),
     image: image::FUNCTIONS,
-    ports: &[Port {
-        name: "http",
-        number: 9000,
-        service: true,
-    }],
+    ports: &[Port::service("http", 9000)],
     open: false,
-    resources: Resources {
-        requests: ("256Mi", "100m"),
-        limits: ("1Gi", "1"),
-    },
+    resources: Resources::new(("256Mi", "100m"), ("1Gi", "1")),
     user: 1000,
     probes: |_| Probes::http("http", "/_internal/health", 120),
     logins: &[Login::Functions],

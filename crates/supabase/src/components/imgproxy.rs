@@ -11,16 +11,9 @@ pub(super) const COMPONENT: Component = Component {
     condition: "ImgproxyReady",
     options: |spec| spec.imgproxy.as_ref().map(|imgproxy| &imgproxy.options),
     image: image::IMGPROXY,
-    ports: &[Port {
-        name: "http",
-        number: 5001,
-        service: true,
-    }],
+    ports: &[Port::service("http", 5001)],
     open: false,
-    resources: Resources {
-        requests: ("128Mi", "100m"),
-        limits: ("512Mi", "500m"),
-    },
+    resources: Resources::new(("128Mi", "100m"), ("512Mi", "500m")),
     user: 999,
     probes: |_| Probes::http("http", "/health", 30),
     logins: &[],

@@ -14,16 +14,9 @@ pub(super) const COMPONENT: Component = Component {
     condition: "MetaReady",
     options: |spec| Some(&spec.meta.options),
     image: image::META,
-    ports: &[Port {
-        name: "http",
-        number: 8080,
-        service: true,
-    }],
+    ports: &[Port::service("http", 8080)],
     open: false,
-    resources: Resources {
-        requests: ("192Mi", "50m"),
-        limits: ("256Mi", "200m"),
-    },
+    resources: Resources::new(("192Mi", "50m"), ("256Mi", "200m")),
     user: 1000,
     probes: |_| Probes::http("http", "/health", 120),
     // Studio reads with the second login, through this component.

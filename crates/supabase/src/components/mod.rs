@@ -7,10 +7,10 @@
 mod analytics;
 mod auth;
 mod deployment;
-pub mod environment;
+pub(crate) mod environment;
 mod functions;
 mod imgproxy;
-pub mod kong;
+pub(crate) mod kong;
 mod meta;
 mod pooler;
 mod postgrest;
@@ -32,14 +32,14 @@ use crate::keys::Generated;
 use kong::routes::Route;
 
 pub(crate) use auth::{CLIENT_ID, CLIENT_SECRET};
-pub use deployment::{deployment, service};
-pub use environment::Environment;
-pub use probes::{Probe, Probes};
-pub use project::{Address, Bucket, ConfigMaps, Project};
-pub use secret_digests::{SecretDigests, SecretHasher};
+pub(crate) use deployment::{deployment, service};
+pub(crate) use environment::Environment;
+pub(crate) use probes::{Probe, Probes};
+pub(crate) use project::{Address, Bucket, ConfigMaps, Project};
+pub(crate) use secret_digests::{SecretDigests, SecretHasher};
 
 /// In deployment order: the gateway first, then the services behind it.
-pub const ALL: &[Component] = &[
+pub(crate) const ALL: &[Component] = &[
     kong::COMPONENT,
     auth::COMPONENT,
     postgrest::COMPONENT,
@@ -55,7 +55,7 @@ pub const ALL: &[Component] = &[
 
 /// The length of the longest name in the table.
 #[allow(clippy::indexing_slicing, reason = "it is checked by the compiler")]
-pub const LONGEST_NAME: usize = {
+pub(crate) const LONGEST_NAME: usize = {
     let (mut longest, mut index) = (0, 0);
     while index < ALL.len() {
         if ALL[index].name.len() > longest {
@@ -67,7 +67,7 @@ pub const LONGEST_NAME: usize = {
 };
 
 /// One row of the table.
-pub struct Component {
+pub(crate) struct Component {
     /// The name of the container, and the suffix of its children's names.
     pub name: &'static str,
     /// Its field in the spec and in the status.
@@ -80,7 +80,6 @@ pub struct Component {
     pub options: fn(&SupabaseProjectSpec) -> Option<&Options>,
     /// The default image.
     pub image: &'static str,
-    /// Its ports.
     pub ports: &'static [Port],
     /// Whether clients outside of the project reach it directly, not only through the gateway.
     pub open: bool,
@@ -88,7 +87,6 @@ pub struct Component {
     pub resources: Resources,
     /// The user of its image: a restricted pod must set one.
     pub user: i64,
-    /// Its probes.
     pub probes: fn(&Project<'_>) -> Probes,
     /// Its database logins. The first component that has a login brings what the login needs in the database.
     pub logins: &'static [Login],
@@ -98,33 +96,54 @@ pub struct Component {
     pub routes: &'static [Route],
     /// Objects of the user that it needs, besides those of every project.
     pub needs: fn(&SupabaseProjectSpec) -> Needs,
-    /// Its environment.
     pub environment: fn(&Project<'_>, &mut Environment),
     /// Additional settings of its pod.
     pub extras: fn(&Project<'_>) -> Extras,
 }
 
 /// A port of a container.
-pub struct Port {
-    /// Name.
+pub(crate) struct Port {
     pub name: &'static str,
-    /// Number.
     pub number: u16,
     /// Whether the Service has it, too.
     pub service: bool,
 }
 
+impl Port {
+    const fn service(name: &'static str, number: u16) -> Self {
+        Self {
+            name,
+            number,
+            service: true,
+        }
+    }
+
+    /// A port that only the pod itself, or the kubelet, uses.
+    const fn pod(name: &'static str, number: u16) -> Self {
+        Self {
+            service: false,
+            ..Self::service(name, number)
+        }
+    }
+}
+
 /// Requests and limits.
-pub struct Resources {
+pub(crate) struct Resources {
     /// Requested memory and CPU.
     pub requests: (&'static str, &'static str),
     /// Limits of memory and CPU.
     pub limits: (&'static str, &'static str),
 }
 
+impl Resources {
+    const fn new(requests: (&'static str, &'static str), limits: (&'static str, &'static str)) -> Self {
+        Self { requests, limits }
+    }
+}
+
 /// Additional settings of a pod.
 #[derive(Default)]
-pub struct Extras {
+pub(crate) struct Extras {
     /// Replaces the image's command.
     pub command: Vec<String>,
     /// Files in a `ConfigMap`, and their mount path.
@@ -136,12 +155,11 @@ pub struct Extras {
 }
 
 /// A volume in a container, or one file of it.
-pub struct Mount {
+pub(crate) struct Mount {
     /// The volume's name.
     pub name: &'static str,
     /// The volume, as in a pod; `None` if another mount defines it.
     pub volume: Option<Value>,
-    /// The mount path.
     pub path: String,
     /// The single file to mount.
     pub file: Option<String>,
@@ -150,9 +168,7 @@ pub struct Mount {
 /// Objects of the user that must exist. The pods are replaced when their contents change.
 #[derive(Default)]
 pub struct Needs {
-    /// Secrets.
     pub secrets: Vec<Needed>,
-    /// `ConfigMaps`.
     pub config_maps: Vec<Needed>,
 }
 
@@ -160,14 +176,13 @@ pub struct Needs {
 pub struct Needed {
     /// Its name in messages.
     pub what: &'static str,
-    /// Its name.
     pub name: String,
     /// The keys that it must have.
     pub keys: &'static [&'static str],
 }
 
 /// Files of a component.
-pub struct Files {
+pub(crate) struct Files {
     /// The suffix of the `ConfigMap`'s name.
     pub suffix: &'static str,
     /// The mount path.
@@ -177,13 +192,13 @@ pub struct Files {
 }
 
 /// The components of a project, in order.
-pub fn wanted(spec: &SupabaseProjectSpec) -> impl Iterator<Item = (&'static Component, &Options)> {
+pub(crate) fn wanted(spec: &SupabaseProjectSpec) -> impl Iterator<Item = (&'static Component, &Options)> {
     ALL.iter()
         .filter_map(move |component| Some((component, (component.options)(spec)?)))
 }
 
 /// The database logins of a project, in order, without duplicates.
-pub fn logins(spec: &SupabaseProjectSpec) -> Vec<Login> {
+pub(crate) fn logins(spec: &SupabaseProjectSpec) -> Vec<Login> {
     let logins: BTreeSet<Login> = wanted(spec)
         .flat_map(|(component, _)| component.logins.iter().copied())
         .collect();
@@ -191,19 +206,19 @@ pub fn logins(spec: &SupabaseProjectSpec) -> Vec<Login> {
 }
 
 /// The values that are generated for the components, besides the passwords.
-pub fn generated(spec: &SupabaseProjectSpec) -> Vec<&'static Generated> {
+pub(crate) fn generated(spec: &SupabaseProjectSpec) -> Vec<&'static Generated> {
     wanted(spec).flat_map(|(component, _)| component.keys).collect()
 }
 
 impl Component {
     /// The name of its Deployment and Service.
-    pub fn child_name(&self, project: &str) -> String {
+    pub(crate) fn child_name(&self, project: &str) -> String {
         format!("{project}-{}", self.name)
     }
 
     /// The labels of its children, and the selector of its pods: the same five as the predecessor's, because a
     /// Deployment's selector is immutable.
-    pub fn labels(&self, project: &str) -> Value {
+    pub(crate) fn labels(&self, project: &str) -> Value {
         json!({
             "app.kubernetes.io/name": self.name,
             "app.kubernetes.io/instance": project,
@@ -214,7 +229,7 @@ impl Component {
     }
 
     /// The `ConfigMap` with its files, if it has any.
-    pub fn config_map(&self, project: &Project<'_>) -> Option<Value> {
+    pub(crate) fn config_map(&self, project: &Project<'_>) -> Option<Value> {
         let files = (self.extras)(project).files?;
         let data: serde_json::Map<String, Value> = files
             .data
@@ -231,7 +246,7 @@ impl Component {
 }
 
 /// The value of the label that all objects of a project have.
-pub const MANAGED_BY: &str = "supabase-operator";
+pub(crate) const MANAGED_BY: &str = "supabase-operator";
 
 #[cfg(test)]
 pub(crate) use project::tests as test_fixture;

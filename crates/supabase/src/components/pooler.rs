@@ -5,7 +5,7 @@ use stanchion_api::supabase::image;
 
 use super::{Component, Environment, Extras, Files, Needs, Port, Probe, Probes, Project, Resources};
 use crate::database::Login;
-use crate::keys::{Form, Generated, names as key};
+use crate::keys::{Generated, names as key};
 
 /// Migrates, registers the tenant, and starts the server.
 const START: &str =
@@ -19,27 +19,12 @@ pub(super) const COMPONENT: Component = Component {
     options: |spec| spec.pooler.as_ref().map(|pooler| &pooler.options),
     image: image::POOLER,
     ports: &[
-        Port {
-            name: "session",
-            number: 5432,
-            service: true,
-        },
-        Port {
-            name: "transaction",
-            number: 6543,
-            service: true,
-        },
-        Port {
-            name: "http",
-            number: 4000,
-            service: false,
-        },
+        Port::service("session", 5432),
+        Port::service("transaction", 6543),
+        Port::pod("http", 4000),
     ],
     open: true,
-    resources: Resources {
-        requests: ("256Mi", "100m"),
-        limits: ("512Mi", "500m"),
-    },
+    resources: Resources::new(("256Mi", "100m"), ("512Mi", "500m")),
     user: 65534,
     probes: |_| Probes {
         readiness: Probe::Http {
@@ -51,14 +36,8 @@ pub(super) const COMPONENT: Component = Component {
     },
     logins: &[Login::Pooler, Login::PoolerAuth],
     keys: &[
-        Generated {
-            key: key::VAULT,
-            form: Form::Hex(16),
-        },
-        Generated {
-            key: key::POOLER_COOKIE,
-            form: Form::Hex(32),
-        },
+        Generated::hex(key::VAULT, 16),
+        Generated::hex(key::POOLER_COOKIE, 32),
     ],
     routes: &[],
     needs: |_| Needs::default(),

@@ -21,16 +21,9 @@ pub(super) const COMPONENT: Component = Component {
     condition: "PostgRESTReady",
     options: |spec| Some(&spec.postgrest.options),
     image: image::POSTGREST,
-    ports: &[Port {
-        name: "http",
-        number: 3000,
-        service: true,
-    }],
+    ports: &[Port::service("http", 3000)],
     open: false,
-    resources: Resources {
-        requests: ("128Mi", "100m"),
-        limits: ("256Mi", "200m"),
-    },
+    resources: Resources::new(("128Mi", "100m"), ("256Mi", "200m")),
     user: 1000,
     // Its admin server shows the whole configuration, including the password: it listens in the pod only.
     probes: |_| Probes {

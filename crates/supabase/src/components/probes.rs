@@ -4,16 +4,10 @@ use serde_json::{Value, json};
 
 use crate::put;
 
-/// One probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Probe {
+pub(crate) enum Probe {
     /// A request to a port by name.
-    Http {
-        /// The port.
-        port: &'static str,
-        /// The path.
-        path: &'static str,
-    },
+    Http { port: &'static str, path: &'static str },
     /// A connection to a port by name.
     Tcp(&'static str),
     /// A command in the container.
@@ -23,7 +17,7 @@ pub enum Probe {
 /// The three probes. A component that cannot reach its database is not ready, but is not restarted: that would not
 /// help.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Probes {
+pub(crate) struct Probes {
     /// Whether it can serve requests.
     pub readiness: Probe,
     /// Whether it must be restarted.
@@ -34,7 +28,7 @@ pub struct Probes {
 
 impl Probes {
     /// The same HTTP request for all probes.
-    pub fn http(port: &'static str, path: &'static str, start: u16) -> Self {
+    pub(crate) fn http(port: &'static str, path: &'static str, start: u16) -> Self {
         let probe = Probe::Http { port, path };
         Self {
             readiness: probe.clone(),
@@ -44,7 +38,7 @@ impl Probes {
     }
 
     /// The container's three probes.
-    pub fn fields(&self) -> [(&'static str, Value); 3] {
+    pub(crate) fn fields(&self) -> [(&'static str, Value); 3] {
         const EVERY: u16 = 5;
         [
             (

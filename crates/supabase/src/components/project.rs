@@ -23,11 +23,8 @@ pub struct Project<'a> {
     pub name: &'a str,
     /// The user's spec.
     pub spec: &'a SupabaseProjectSpec,
-    /// The address of the database.
     pub database: &'a Address,
-    /// The names of its logins.
     pub logins: &'a Names,
-    /// The bucket.
     pub bucket: &'a Bucket,
     /// Digests of the Secrets that pods use.
     pub secrets: &'a SecretDigests,
@@ -36,35 +33,31 @@ pub struct Project<'a> {
 }
 
 /// `ConfigMaps` by name, with their values.
-pub type ConfigMaps = BTreeMap<String, BTreeMap<String, String>>;
+pub(crate) type ConfigMaps = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The address of the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Host name or address.
     pub host: String,
-    /// Port.
     pub port: u16,
     /// Database.
     pub name: String,
 }
 
-/// The bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// The Secret with the credentials.
     pub secret: String,
     /// The server's URL.
     pub endpoint: String,
-    /// Region.
     pub region: String,
-    /// Bucket.
     pub name: String,
 }
 
 impl Project<'_> {
     /// The name of the Secret with the project's keys.
-    pub fn key_secret(&self) -> String {
+    pub(crate) fn key_secret(&self) -> String {
         format!("{}-jwt", self.name)
     }
 
@@ -74,13 +67,13 @@ impl Project<'_> {
     }
 
     /// The public URL of the project; if the spec has none, the gateway's URL in the cluster.
-    pub fn public_url(&self) -> String {
+    pub(crate) fn public_url(&self) -> String {
         self.stated_url()
             .unwrap_or_else(|| format!("http://{}:8000", self.host("kong")))
     }
 
     /// The public URL of the project, if the spec sets it or implies it.
-    pub fn stated_url(&self) -> Option<String> {
+    pub(crate) fn stated_url(&self) -> Option<String> {
         let stated = self
             .spec
             .studio
@@ -107,7 +100,7 @@ impl Project<'_> {
 
     /// A connection URL for a login. The password is `$(DB_PASSWORD)`, which Kubernetes expands; everything else is
     /// escaped, so a database may have any name.
-    pub fn database_url(&self, login: Login, parameters: &[(&str, &str)]) -> String {
+    pub(crate) fn database_url(&self, login: Login, parameters: &[(&str, &str)]) -> String {
         let escaped = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
         let host = self.host_in_url();
         let parameters: Vec<String> = parameters
@@ -125,7 +118,7 @@ impl Project<'_> {
     }
 
     /// The same for the internal database, for Elixir drivers, which either encrypt or do not.
-    pub fn internal_url(&self, scheme: &str, login: Login) -> String {
+    pub(crate) fn internal_url(&self, scheme: &str, login: Login) -> String {
         let plain = |text: &str| utf8_percent_encode(text, PLAIN).to_string();
         format!(
             "{scheme}://{}:$(DB_PASSWORD)@{}:{}/{}{}",
@@ -146,12 +139,12 @@ impl Project<'_> {
     }
 
     /// The database's name for a component that inserts it into a URL unchanged.
-    pub fn database_in_url(&self) -> String {
+    pub(crate) fn database_in_url(&self) -> String {
         utf8_percent_encode(&self.database.name, PLAIN).to_string()
     }
 
     /// The lifetime of a user's token.
-    pub fn token_seconds(&self) -> u64 {
+    pub(crate) fn token_seconds(&self) -> u64 {
         duration::parse(&self.spec.jwt.expiry).map_or(3600, |expiry| expiry.as_secs())
     }
 
@@ -161,7 +154,7 @@ impl Project<'_> {
     }
 
     /// libpq's `sslmode`.
-    pub fn ssl_mode(&self) -> &'static str {
+    pub(crate) fn ssl_mode(&self) -> &'static str {
         match self.spec.database.ssl_mode {
             TlsMode::Disable => "disable",
             TlsMode::Prefer => "prefer",
@@ -178,7 +171,7 @@ impl Project<'_> {
 
     /// Whether the server's certificate is verified with the authorities of the component's image, because the spec
     /// names none.
-    pub fn trusts_its_image(&self) -> bool {
+    pub(crate) fn trusts_its_image(&self) -> bool {
         let database = &self.spec.database;
         database.ca_secret_ref.is_none()
             && matches!(database.ssl_mode, TlsMode::VerifyCa | TlsMode::VerifyFull)
@@ -186,7 +179,7 @@ impl Project<'_> {
 
     /// `sslmode` of node-postgres, which has three: unencrypted, encrypted, and encrypted with a verified name and
     /// authority.
-    pub fn node_ssl_mode(&self, with_anybody: &'static str) -> &'static str {
+    pub(crate) fn node_ssl_mode(&self, with_anybody: &'static str) -> &'static str {
         let checked = self.spec.database.ca_secret_ref.is_some() || self.trusts_its_image();
         match (self.encrypts(), checked) {
             (false, _) => "disable",
@@ -196,7 +189,7 @@ impl Project<'_> {
     }
 
     /// The file with the certificate of the database's authority.
-    pub fn ca_file(&self) -> Option<String> {
+    pub(crate) fn ca_file(&self) -> Option<String> {
         let ca = self.spec.database.ca_secret_ref.as_ref()?;
         Some(format!("{CA_FOLDER}/{}", ca.key))
     }

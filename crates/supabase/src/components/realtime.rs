@@ -7,7 +7,7 @@ use stanchion_api::supabase::image;
 use super::kong::routes::{Guard, route};
 use super::{Component, Environment, Extras, Needs, Port, Probes, Project, Resources};
 use crate::database::Login;
-use crate::keys::{Form, Generated, names as key};
+use crate::keys::{Generated, names as key};
 
 /// The certificate authorities of Debian, on which its image is based.
 const DEBIAN_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
@@ -27,28 +27,15 @@ pub(super) const COMPONENT: Component = Component {
     condition: "RealtimeReady",
     options: |spec| Some(&spec.realtime.options),
     image: image::REALTIME,
-    ports: &[Port {
-        name: "http",
-        number: 4000,
-        service: true,
-    }],
+    ports: &[Port::service("http", 4000)],
     open: false,
-    resources: Resources {
-        requests: ("256Mi", "100m"),
-        limits: ("512Mi", "500m"),
-    },
+    resources: Resources::new(("256Mi", "100m"), ("512Mi", "500m")),
     user: 65534,
     probes: |_| Probes::http("http", "/healthcheck", 300),
     logins: &[Login::Realtime],
     keys: &[
-        Generated {
-            key: key::REALTIME_COOKIE,
-            form: Form::Hex(32),
-        },
-        Generated {
-            key: key::REALTIME_ENCRYPTION_GCM,
-            form: Form::Hex(16),
-        },
+        Generated::hex(key::REALTIME_COOKIE, 32),
+        Generated::hex(key::REALTIME_ENCRYPTION_GCM, 16),
     ],
     routes: &[
         route("realtime-v1-ws", "/socket", "/realtime/v1/", Guard::WebSocket),

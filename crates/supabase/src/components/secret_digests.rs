@@ -19,14 +19,14 @@ type Values = Box<[(Box<str>, SecretDigest)]>;
 pub struct SecretDigests(BTreeMap<Box<str>, Values>);
 
 /// Computes digests.
-pub struct SecretHasher {
+pub(crate) struct SecretHasher {
     key: hmac::Key,
     digests: SecretDigests,
 }
 
 impl SecretHasher {
     /// With a key that is itself in a Secret, so that a digest reveals nothing.
-    pub fn new(key: Option<&SecretString>) -> Self {
+    pub(crate) fn new(key: Option<&SecretString>) -> Self {
         let key = key.map_or(&[][..], |key| key.expose_secret().as_bytes());
         Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, key),
@@ -35,7 +35,11 @@ impl SecretHasher {
     }
 
     /// Adds a Secret. The first one of a name counts.
-    pub fn add<'a>(&mut self, secret: &str, values: impl IntoIterator<Item = (&'a str, &'a SecretString)>) {
+    pub(crate) fn add<'a>(
+        &mut self,
+        secret: &str,
+        values: impl IntoIterator<Item = (&'a str, &'a SecretString)>,
+    ) {
         let key = &self.key;
         let seal = |(name, value): (&str, &SecretString)| {
             let digest = hmac::sign(key, value.expose_secret().as_bytes());
@@ -49,15 +53,14 @@ impl SecretHasher {
         slot.or_insert_with(|| sealed.into_iter().collect());
     }
 
-    /// All digests.
-    pub fn finish(self) -> SecretDigests {
+    pub(crate) fn finish(self) -> SecretDigests {
         self.digests
     }
 }
 
 impl SecretDigests {
     /// The keys of a Secret, in order.
-    pub fn keys_of(&self, secret: &str) -> impl Iterator<Item = &str> {
+    pub(crate) fn keys_of(&self, secret: &str) -> impl Iterator<Item = &str> {
         let values = self.0.get(secret).into_iter().flatten();
         values.map(|(key, _)| &**key)
     }

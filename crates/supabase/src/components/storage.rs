@@ -14,16 +14,9 @@ pub(super) const COMPONENT: Component = Component {
     condition: "StorageReady",
     options: |spec| Some(&spec.storage_api.options),
     image: image::STORAGE,
-    ports: &[Port {
-        name: "http",
-        number: 5000,
-        service: true,
-    }],
+    ports: &[Port::service("http", 5000)],
     open: false,
-    resources: Resources {
-        requests: ("256Mi", "100m"),
-        limits: ("512Mi", "500m"),
-    },
+    resources: Resources::new(("256Mi", "100m"), ("512Mi", "500m")),
     user: 1000,
     probes: |_| Probes::http("http", "/status", 120),
     logins: &[Login::Storage],

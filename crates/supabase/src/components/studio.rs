@@ -15,16 +15,9 @@ pub(super) const COMPONENT: Component = Component {
     condition: "StudioReady",
     options: |spec| spec.studio.enabled.then_some(&spec.studio.options),
     image: image::STUDIO,
-    ports: &[Port {
-        name: "http",
-        number: 3000,
-        service: true,
-    }],
+    ports: &[Port::service("http", 3000)],
     open: false,
-    resources: Resources {
-        requests: ("256Mi", "100m"),
-        limits: ("512Mi", "500m"),
-    },
+    resources: Resources::new(("256Mi", "100m"), ("512Mi", "500m")),
     user: 1000,
     probes: |_| Probes {
         readiness: Probe::Http {

@@ -1,5 +1,7 @@
 //! Runs the steps: under the lock, in one transaction, and then in the internal database.
 
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::{
     Begin, ConnectionConfig, Error, Kind, Pools, ReadSession, Session, Statement, lock,
@@ -28,7 +30,9 @@ pub async fn inspect(
     let mut catalog = understood(&Source::Session(session), request, &answers).await?;
     let verified = VerifiedPasswords::of(&catalog.verifiers);
     catalog.proven = known == Some(verified);
-    let pending = pending::pending(&catalog, request)?;
+    // The statements do not run, so any salts will do.
+    let mut salts = StdRng::from_seed(Default::default());
+    let pending = pending::pending(&catalog, request, &mut salts)?;
     Ok(pending.is_empty().then(|| Outcome {
         names: pending.names,
         ran: Vec::new(),
@@ -37,16 +41,17 @@ pub async fn inspect(
     }))
 }
 
-/// Does what is left to do. The target's role is the administrator.
+/// Does what is left to do. The target's role is the administrator. `random` makes the salts of new verifiers.
 pub async fn initialise(
     pools: &Pools,
     target: &ConnectionConfig,
     request: &Request,
+    mut random: StdRng,
 ) -> Result<Outcome, Problem> {
     let mut ran = Vec::new();
     let mut last = None;
     for _ in 0..PASSES {
-        match once(pools, target, request, &mut ran).await {
+        match once(pools, target, request, &mut random, &mut ran).await {
             Ok(Some(outcome)) => return Ok(outcome),
             // Something was done: check what is left, and what could not be done.
             Ok(None) => {}
@@ -75,6 +80,7 @@ async fn once(
     pools: &Pools,
     target: &ConnectionConfig,
     request: &Request,
+    random: &mut StdRng,
     ran: &mut Vec<&'static str>,
 ) -> Result<Option<Outcome>, Problem> {
     // Roles belong to the server: two concurrent projects would wait for each other within their transactions.
@@ -83,7 +89,7 @@ async fn once(
         .begin(&begin(), &catalog::questions(&request.project))
         .await?;
     let catalog = understood(&Source::Transaction(&transaction), request, &answers).await?;
-    let pending = pending::pending(&catalog, request)?;
+    let pending = pending::pending(&catalog, request, random)?;
     if pending.is_empty() {
         transaction.roll_back().await;
         return Ok(Some(Outcome {

@@ -24,7 +24,6 @@ pub(super) enum Trust {
     Project,
 }
 
-/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Schema,

@@ -3,6 +3,7 @@
 //! An existing role is completed, never reduced: an attribute, a setting or a comment that somebody gave it stays.
 //! Passwords are sent as verifiers, and only if the stored one does not match.
 
+use rand::CryptoRng;
 use secrecy::{ExposeSecret, SecretString};
 use stanchion_kernel::Problem;
 use stanchion_postgres::server::BOUND_CREATEROLE;
@@ -29,7 +30,12 @@ pub(super) struct Changes {
 }
 
 /// Compares all roles.
-pub(super) fn changes(catalog: &Catalog, request: &Request, names: &Names) -> Result<Changes, Problem> {
+pub(super) fn changes(
+    catalog: &Catalog,
+    request: &Request,
+    names: &Names,
+    random: &mut dyn CryptoRng,
+) -> Result<Changes, Problem> {
     let mut changes = Changes::default();
     for role in TABLE {
         let wanted = role.login.and_then(|login| request.passwords.get(&login));
@@ -41,7 +47,7 @@ pub(super) fn changes(catalog: &Catalog, request: &Request, names: &Names) -> Re
                 name: names.role(role),
                 password: wanted,
             }
-            .compare(&mut changes)?;
+            .compare(&mut changes, random)?;
         }
     }
     let joins = std::mem::take(&mut changes.joins);
@@ -72,11 +78,11 @@ struct One<'a> {
 }
 
 impl One<'_> {
-    fn compare(&self, changes: &mut Changes) -> Result<(), Problem> {
+    fn compare(&self, changes: &mut Changes, random: &mut dyn CryptoRng) -> Result<(), Problem> {
         let (before, joined) = (changes.statements.len(), changes.joins.len());
         match self.catalog.roles.get(&self.name) {
-            None => self.create(changes)?,
-            Some(facts) => self.complete(facts, changes)?,
+            None => self.create(changes, random),
+            Some(facts) => self.complete(facts, changes, random)?,
         }
         if (changes.statements.len(), changes.joins.len()) > (before, joined)
             && self.catalog.roles.contains_key(&self.name)
@@ -101,7 +107,7 @@ impl One<'_> {
         self.catalog.server.may_manage(powers.unwrap_or_default())
     }
 
-    fn create(&self, changes: &mut Changes) -> Result<(), Problem> {
+    fn create(&self, changes: &mut Changes, random: &mut dyn CryptoRng) {
         let mut create = Statement::new("CREATE ROLE ")
             .ident(&self.name)
             .sql(if self.role.inherit {
@@ -119,16 +125,20 @@ impl One<'_> {
         if let Some(password) = self.password {
             create = create
                 .sql(" LOGIN PASSWORD ")
-                .secret(&self.verifier(password, changes)?);
+                .secret(&self.verifier(password, changes, random));
         }
         changes.statements.push(create);
         changes.creates = true;
         self.mark("", changes);
         self.join(changes);
-        Ok(())
     }
 
-    fn complete(&self, facts: &RoleFacts, changes: &mut Changes) -> Result<(), Problem> {
+    fn complete(
+        &self,
+        facts: &RoleFacts,
+        changes: &mut Changes,
+        random: &mut dyn CryptoRng,
+    ) -> Result<(), Problem> {
         if self.role.login.is_some() && (facts.superuser || self.name == self.catalog.server.role) {
             return Err(self.not_for_a_service(facts));
         }
@@ -153,7 +163,9 @@ impl One<'_> {
             alter = alter.when(excess, |alter| alter.sql(" NOCREATEROLE"));
             alter = alter.when(log_in, |alter| alter.sql(" LOGIN"));
             if let Some(password) = new_password {
-                alter = alter.sql(" PASSWORD ").secret(&self.verifier(password, changes)?);
+                alter = alter
+                    .sql(" PASSWORD ")
+                    .secret(&self.verifier(password, changes, random));
             }
             changes.statements.push(alter);
         }
@@ -224,11 +236,17 @@ impl One<'_> {
         })
     }
 
-    fn verifier(&self, password: &SecretString, changes: &mut Changes) -> Result<SecretString, Problem> {
-        let verifier = scram::verifier(password)
-            .map_err(|error| Problem::transient("NoRandomness", error.to_string()).caused_by(error))?;
+    fn verifier(
+        &self,
+        password: &SecretString,
+        changes: &mut Changes,
+        random: &mut dyn CryptoRng,
+    ) -> SecretString {
+        let mut salt = [0; scram::SALT_BYTES];
+        random.fill_bytes(&mut salt);
+        let verifier = scram::salted_verifier(password, &salt);
         changes.verifiers.push((self.name.clone(), verifier.clone()));
-        Ok(verifier)
+        verifier
     }
 
     fn lacking(&self, attribute: Attribute) -> Note {

@@ -34,8 +34,10 @@ use std::time::Duration;
 pub use initialise::{initialise, inspect};
 pub(crate) use privileges::check_version;
 pub use remove::remove;
-pub use request::{Note, Outcome, Request, VerifiedPasswords};
-pub use roles::{Login, Names};
+pub(crate) use request::{Note, VerifiedPasswords};
+pub use request::{Outcome, Request};
+pub use roles::Login;
+pub(crate) use roles::Names;
 
 /// How long to wait for others that change the same database or server.
 const TURN: Duration = Duration::from_secs(20);

@@ -1,5 +1,6 @@
 //! Computes what is left to do in a database: a pure function of the request and the current state.
 
+use rand::CryptoRng;
 use secrecy::SecretString;
 use stanchion_kernel::Problem;
 use stanchion_postgres::{Level, Server, Statement};
@@ -66,10 +67,14 @@ impl Pending {
 }
 
 /// Compares, and refuses what cannot be done.
-pub(super) fn pending(catalog: &Catalog, request: &Request) -> Result<Pending, Problem> {
+pub(super) fn pending(
+    catalog: &Catalog,
+    request: &Request,
+    random: &mut dyn CryptoRng,
+) -> Result<Pending, Problem> {
     privileges::check(catalog, request)?;
     let names = privileges::names(catalog, request);
-    let roles = logins::changes(catalog, request, &names)?;
+    let roles = logins::changes(catalog, request, &names, random)?;
     let seen = seen(catalog);
     let internal_missing = !catalog.database.internal.contains_key(&names.internal_database());
     let left = |place| {

@@ -222,7 +222,6 @@ impl Names {
             .find(|names| names.suffix == suffix)
     }
 
-    /// The suffix.
     pub(crate) fn suffix(&self) -> &str {
         &self.suffix
     }
@@ -233,7 +232,7 @@ impl Names {
     }
 
     /// The suffix of replication slots, which belong to the server.
-    pub fn slot_suffix(&self) -> Option<&str> {
+    pub(crate) fn slot_suffix(&self) -> Option<&str> {
         self.suffix.strip_prefix('_')
     }
 

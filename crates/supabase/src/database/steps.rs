@@ -45,7 +45,6 @@ pub(super) enum When {
     Login(Login),
 }
 
-/// One step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Step {
     /// Its position, and its key in the record.
@@ -86,7 +85,6 @@ impl Step {
         })
     }
 
-    /// Whether it creates an extension.
     pub(super) fn creates_extension(&self) -> bool {
         self.settings
             .iter()

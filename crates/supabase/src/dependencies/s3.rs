@@ -26,11 +26,8 @@ pub struct Store {
     pub endpoint: String,
     /// The region that requests are signed for.
     pub region: String,
-    /// The bucket.
     pub bucket: String,
-    /// The id of the access key.
     pub access_key_id: SecretString,
-    /// Its secret.
     pub secret_access_key: SecretString,
     /// `https://host/bucket` instead of `https://bucket.host`.
     pub force_path_style: bool,

@@ -7,9 +7,9 @@
 //! An API key that the services would not accept (the predecessor signed other bytes than they verify with) is
 //! replaced, and the gateway keeps accepting the old one, so that clients keep working.
 
-pub mod names;
-pub mod opaque;
-pub mod rotation;
+pub(crate) mod names;
+pub(crate) mod opaque;
+pub(crate) mod rotation;
 pub mod signing;
 pub mod token;
 
@@ -29,7 +29,7 @@ use token::Role;
 
 /// The request for keys.
 #[derive(Debug)]
-pub struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// The signing secret, if the user provides one.
     pub own_secret: Option<SecretString>,
     /// The value of the annotation that requests new keys.
@@ -46,16 +46,32 @@ pub struct Request<'a> {
 
 /// A random value that a component needs.
 #[derive(Debug)]
-pub struct Generated {
+pub(crate) struct Generated {
     /// Its key in the Secret.
     pub key: &'static str,
     /// Its format.
-    pub form: Form,
+    form: Form,
+}
+
+impl Generated {
+    pub(crate) const fn hex(key: &'static str, bytes: usize) -> Self {
+        Self {
+            key,
+            form: Form::Hex(bytes),
+        }
+    }
+
+    pub(crate) const fn base64(key: &'static str, bytes: usize) -> Self {
+        Self {
+            key,
+            form: Form::Base64(bytes),
+        }
+    }
 }
 
 /// The format of a random value.
 #[derive(Clone, Copy, Debug)]
-pub enum Form {
+enum Form {
     /// This many bytes, in hexadecimal.
     Hex(usize),
     /// This many bytes, in base64.
@@ -68,7 +84,7 @@ pub struct Keys(BTreeMap<String, SecretString>);
 
 impl Keys {
     /// The values of a Secret; values that are not text are not ours and are ignored.
-    pub fn from_data(data: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
+    pub(crate) fn from_data(data: impl IntoIterator<Item = (String, Vec<u8>)>) -> Self {
         let text =
             |(key, value): (String, Vec<u8>)| Some((key, SecretString::from(String::from_utf8(value).ok()?)));
         Self(data.into_iter().filter_map(text).collect())
@@ -84,13 +100,8 @@ impl Keys {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Whether replaced keys are still accepted.
-    pub fn has_previous(&self) -> bool {
-        self.get(key::PREVIOUS_ANON).is_some()
-    }
-
     /// Whether new keys are published and not used yet.
-    pub fn is_rotating(&self) -> bool {
+    pub(crate) fn is_rotating(&self) -> bool {
         self.get(key::PUBLISHED_AT).is_some()
     }
 
@@ -121,10 +132,10 @@ impl Keys {
 #[error(
     "cannot make or read the project's key pair; delete the key \"signing-key\" of its Secret to have a new one"
 )]
-pub struct BrokenKey;
+pub(crate) struct BrokenKey;
 
 /// Completes the keys. The result is unchanged if nothing is missing or due.
-pub fn complete(
+pub(crate) fn complete(
     mut keys: Keys,
     request: &Request<'_>,
     random: &mut impl RngCore,
@@ -141,7 +152,7 @@ pub fn complete(
     keys.add(key::JWT_SECRET, || base64(random, 32));
     keys.add(key::META_CRYPTO, || base64(random, 32));
     if keys.get(key::SIGNING).is_none() {
-        let pair = SigningKey::generate(uuid(random)).ok_or(BrokenKey)?;
+        let pair = SigningKey::generate(uuid(random), random).ok_or(BrokenKey)?;
         keys.set(key::SIGNING, pair.private().ok_or(BrokenKey)?);
     }
     api_keys(&mut keys, random, now)?;

@@ -4,73 +4,73 @@
 
 use crate::database::Login;
 
-pub const JWT_SECRET: &str = "jwt-secret";
-pub const ANON: &str = "anon-key";
-pub const SERVICE: &str = "service-role-key";
-pub const META_CRYPTO: &str = "pg-meta-crypto-key";
+pub(crate) const JWT_SECRET: &str = "jwt-secret";
+pub(crate) const ANON: &str = "anon-key";
+pub(crate) const SERVICE: &str = "service-role-key";
+pub(crate) const META_CRYPTO: &str = "pg-meta-crypto-key";
 
 /// The signing key pair.
-pub const SIGNING: &str = "signing-key";
+pub(crate) const SIGNING: &str = "signing-key";
 /// Auth's list of keys.
-pub const JWT_KEYS: &str = "jwt-keys";
+pub(crate) const JWT_KEYS: &str = "jwt-keys";
 /// The other components' key set.
-pub const JWKS: &str = "jwks";
-pub const ANON_ASYMMETRIC: &str = "anon-key-asymmetric";
-pub const SERVICE_ASYMMETRIC: &str = "service-role-key-asymmetric";
-pub const PUBLISHABLE: &str = "publishable-key";
-pub const SECRET: &str = "secret-key";
+pub(crate) const JWKS: &str = "jwks";
+pub(crate) const ANON_ASYMMETRIC: &str = "anon-key-asymmetric";
+pub(crate) const SERVICE_ASYMMETRIC: &str = "service-role-key-asymmetric";
+pub(crate) const PUBLISHABLE: &str = "publishable-key";
+pub(crate) const SECRET: &str = "secret-key";
 
-pub const REALTIME_ENCRYPTION: &str = "realtime-db-enc-key";
+pub(crate) const REALTIME_ENCRYPTION: &str = "realtime-db-enc-key";
 /// The same for the cipher of later versions of Realtime.
-pub const REALTIME_ENCRYPTION_GCM: &str = "realtime-db-enc-key-gcm";
-pub const SECRET_KEY_BASE: &str = "secret-key-base";
-pub const DASHBOARD_USERNAME: &str = "dashboard-username";
-pub const DASHBOARD_PASSWORD: &str = "dashboard-password";
-pub const S3_PROTOCOL_ID: &str = "s3-protocol-access-key-id";
-pub const S3_PROTOCOL_SECRET: &str = "s3-protocol-access-key-secret";
+pub(crate) const REALTIME_ENCRYPTION_GCM: &str = "realtime-db-enc-key-gcm";
+pub(crate) const SECRET_KEY_BASE: &str = "secret-key-base";
+pub(crate) const DASHBOARD_USERNAME: &str = "dashboard-username";
+pub(crate) const DASHBOARD_PASSWORD: &str = "dashboard-password";
+pub(crate) const S3_PROTOCOL_ID: &str = "s3-protocol-access-key-id";
+pub(crate) const S3_PROTOCOL_SECRET: &str = "s3-protocol-access-key-secret";
 
 /// Encrypts the passwords of the pooler's tenants.
-pub const VAULT: &str = "vault-enc-key";
+pub(crate) const VAULT: &str = "vault-enc-key";
 /// The Erlang cookie of Realtime's, the pooler's or analytics' nodes.
-pub const REALTIME_COOKIE: &str = "realtime-cookie";
-pub const POOLER_COOKIE: &str = "pooler-cookie";
-pub const ANALYTICS_COOKIE: &str = "analytics-cookie";
+pub(crate) const REALTIME_COOKIE: &str = "realtime-cookie";
+pub(crate) const POOLER_COOKIE: &str = "pooler-cookie";
+pub(crate) const ANALYTICS_COOKIE: &str = "analytics-cookie";
 /// Tokens to write logs, and to read and manage them.
-pub const LOGS_PUBLIC: &str = "logflare-public-access-token";
-pub const LOGS_PRIVATE: &str = "logflare-private-access-token";
+pub(crate) const LOGS_PUBLIC: &str = "logflare-public-access-token";
+pub(crate) const LOGS_PRIVATE: &str = "logflare-private-access-token";
 
 /// Key of the hashes in pod annotations, so that they reveal nothing.
-pub const MARK: &str = "mark-key";
+pub(crate) const MARK: &str = "mark-key";
 
 /// The key that signs Storage's URLs, and Storage's key set: the common set, with that key before the secrets.
-pub const STORAGE_URL_SIGNING: &str = "storage-url-signing-key";
-pub const STORAGE_JWKS: &str = "storage-jwks";
+pub(crate) const STORAGE_URL_SIGNING: &str = "storage-url-signing-key";
+pub(crate) const STORAGE_JWKS: &str = "storage-jwks";
 
 /// Keys that are published and not used yet.
-pub const NEXT_SIGNING: &str = "signing-key-next";
-pub const NEXT_SECRET: &str = "jwt-secret-next";
-pub const NEXT_ANON: &str = "anon-key-next";
-pub const NEXT_SERVICE: &str = "service-role-key-next";
-pub const NEXT_PUBLISHABLE: &str = "publishable-key-next";
-pub const NEXT_SECRET_KEY: &str = "secret-key-next";
+pub(crate) const NEXT_SIGNING: &str = "signing-key-next";
+pub(crate) const NEXT_SECRET: &str = "jwt-secret-next";
+pub(crate) const NEXT_ANON: &str = "anon-key-next";
+pub(crate) const NEXT_SERVICE: &str = "service-role-key-next";
+pub(crate) const NEXT_PUBLISHABLE: &str = "publishable-key-next";
+pub(crate) const NEXT_SECRET_KEY: &str = "secret-key-next";
 /// Since when.
-pub const PUBLISHED_AT: &str = "published-at";
+pub(crate) const PUBLISHED_AT: &str = "published-at";
 
 /// Replaced keys that are still accepted.
-pub const PREVIOUS_SECRET: &str = "jwt-secret-previous";
-pub const PREVIOUS_PUBLIC: &str = "signing-key-previous";
-pub const PREVIOUS_ANON: &str = "anon-key-previous";
-pub const PREVIOUS_SERVICE: &str = "service-role-key-previous";
-pub const PREVIOUS_PUBLISHABLE: &str = "publishable-key-previous";
-pub const PREVIOUS_SECRET_KEY: &str = "secret-key-previous";
+pub(crate) const PREVIOUS_SECRET: &str = "jwt-secret-previous";
+pub(crate) const PREVIOUS_PUBLIC: &str = "signing-key-previous";
+pub(crate) const PREVIOUS_ANON: &str = "anon-key-previous";
+pub(crate) const PREVIOUS_SERVICE: &str = "service-role-key-previous";
+pub(crate) const PREVIOUS_PUBLISHABLE: &str = "publishable-key-previous";
+pub(crate) const PREVIOUS_SECRET_KEY: &str = "secret-key-previous";
 /// Until when; without it, forever.
-pub const PREVIOUS_UNTIL: &str = "previous-until";
+pub(crate) const PREVIOUS_UNTIL: &str = "previous-until";
 /// The last request that was fulfilled, and when.
-pub const ROTATION_REQUEST: &str = "rotation-request";
-pub const ROTATED_AT: &str = "rotated-at";
+pub(crate) const ROTATION_REQUEST: &str = "rotation-request";
+pub(crate) const ROTATED_AT: &str = "rotated-at";
 
 /// The Secret key of a login's password.
-pub const fn password(login: Login) -> &'static str {
+pub(crate) const fn password(login: Login) -> &'static str {
     match login {
         Login::Rest => "database-password-rest",
         Login::Auth => "database-password-auth",

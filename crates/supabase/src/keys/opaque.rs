@@ -15,12 +15,12 @@ const RANDOM_CHARACTERS: usize = 22;
 const CHECKSUM_CHARACTERS: usize = 8;
 
 /// A key for browsers.
-pub const PUBLISHABLE: &str = "sb_publishable_";
+pub(crate) const PUBLISHABLE: &str = "sb_publishable_";
 /// A key for servers only.
-pub const SECRET: &str = "sb_secret_";
+pub(crate) const SECRET: &str = "sb_secret_";
 
 /// A new key with this prefix.
-pub fn generate(prefix: &str, random: &mut impl RngCore) -> SecretString {
+pub(crate) fn generate(prefix: &str, random: &mut impl RngCore) -> SecretString {
     let mut bytes = [0; RANDOM_BYTES];
     random.fill_bytes(&mut bytes);
     let middle = start(&BASE64.encode(bytes), RANDOM_CHARACTERS).to_owned();

@@ -107,7 +107,7 @@ fn publish(
         None => keys.get(key::JWT_SECRET).cloned().ok_or(BrokenKey)?,
     };
     if keys.get(key::NEXT_SIGNING).is_none() {
-        let pair = SigningKey::generate(uuid(random)).ok_or(BrokenKey)?;
+        let pair = SigningKey::generate(uuid(random), random).ok_or(BrokenKey)?;
         keys.set(key::NEXT_SIGNING, pair.private().ok_or(BrokenKey)?);
     }
     keys.set(key::NEXT_ANON, token::symmetric(&signs, Role::Anon, now));

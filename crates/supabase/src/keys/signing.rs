@@ -1,10 +1,12 @@
 //! The project's ES256 key pair, as a JSON Web Key, and the key sets of the components.
 
+use aws_lc_rs::agreement::{self, ECDH_P256};
 use aws_lc_rs::encoding::AsBigEndian as _;
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD as BASE64;
+use rand::RngCore;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
@@ -12,6 +14,9 @@ use crate::put;
 
 /// Bytes of a coordinate on the curve.
 const COORDINATE: usize = 32;
+
+/// How often a private key is drawn. A source that gives no valid key within these is broken.
+const DRAWS: usize = 4;
 
 /// The id of the key that signs Storage's URLs.
 const URL_SIGNING: &str = "storage-url-signing";
@@ -23,9 +28,25 @@ pub struct SigningKey {
 }
 
 impl SigningKey {
-    /// A new key pair.
-    pub fn generate(id: String) -> Option<Self> {
-        let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).ok()?;
+    /// A new key pair. The library generates pairs only from its own random numbers, so the private key is drawn here:
+    /// bytes that are not a valid key, one draw in 2³², are drawn again. The key agreement computes the public half.
+    pub fn generate(id: String, random: &mut impl RngCore) -> Option<Self> {
+        let (secret, private) = std::iter::repeat_with(|| {
+            let mut secret = [0; COORDINATE];
+            random.fill_bytes(&mut secret);
+            let private = agreement::PrivateKey::from_private_key(&ECDH_P256, &secret);
+            Some((secret, private.ok()?))
+        })
+        .take(DRAWS)
+        .flatten()
+        .next()?;
+        let public = private.compute_public_key().ok()?;
+        Self::from_halves(id, &secret, public.as_ref())
+    }
+
+    fn from_halves(id: String, secret: &[u8], point: &[u8]) -> Option<Self> {
+        let algorithm = &ECDSA_P256_SHA256_FIXED_SIGNING;
+        let pair = EcdsaKeyPair::from_private_key_and_public_key(algorithm, secret, point).ok()?;
         Some(Self { id, pair })
     }
 
@@ -34,15 +55,7 @@ impl SigningKey {
         let jwk: Value = serde_json::from_str(jwk).ok()?;
         let part = |name: &str| BASE64.decode(jwk.get(name)?.as_str()?).ok();
         let point = [vec![4], part("x")?, part("y")?].concat();
-        let pair = EcdsaKeyPair::from_private_key_and_public_key(
-            &ECDSA_P256_SHA256_FIXED_SIGNING,
-            &part("d")?,
-            &point,
-        );
-        Some(Self {
-            id: jwk.get("kid")?.as_str()?.to_owned(),
-            pair: pair.ok()?,
-        })
+        Self::from_halves(jwk.get("kid")?.as_str()?.to_owned(), &part("d")?, &point)
     }
 
     /// The key's id, which is in the header of its signatures.
@@ -50,7 +63,7 @@ impl SigningKey {
         &self.id
     }
 
-    /// Signs in the format of tokens.
+    /// Signs in the format of tokens. The library chooses the nonce and ignores the source of random numbers.
     pub fn sign(&self, message: &[u8]) -> Option<Vec<u8>> {
         let signature = self.pair.sign(&SystemRandom::new(), message).ok()?;
         Some(signature.as_ref().to_vec())
@@ -86,7 +99,7 @@ fn shared(secret: &SecretString) -> Value {
 
 /// Accepted keys besides the signing pair: other secrets, and the public halves of other pairs.
 #[derive(Default)]
-pub struct Accepted<'a> {
+pub(crate) struct Accepted<'a> {
     /// Shared secrets.
     pub secrets: Vec<&'a SecretString>,
     /// Public keys.
@@ -94,7 +107,7 @@ pub struct Accepted<'a> {
 }
 
 /// Auth's list: the signing key, and all verifying keys.
-pub fn private_keys(signing: &SigningKey, accepted: &Accepted<'_>) -> Option<SecretString> {
+pub(crate) fn private_keys(signing: &SigningKey, accepted: &Accepted<'_>) -> Option<SecretString> {
     let private = signing.private()?;
     let signing: Value = serde_json::from_str(private.expose_secret()).ok()?;
     let all: Vec<Value> = std::iter::once(signing).chain(verifying(accepted)).collect();
@@ -104,7 +117,7 @@ pub fn private_keys(signing: &SigningKey, accepted: &Accepted<'_>) -> Option<Sec
 /// The other components' set: all verifying keys. It contains the shared secrets, so it is itself secret. Storage signs
 /// URLs with the first shared secret of its set, so that set begins with a separate key, which no rotation replaces;
 /// the key has an id, by which Storage finds it before those without.
-pub fn key_set(
+pub(crate) fn key_set(
     signing: &SigningKey,
     accepted: &Accepted<'_>,
     signs_urls: Option<&SecretString>,
@@ -132,9 +145,15 @@ fn verifying(accepted: &Accepted<'_>) -> impl Iterator<Item = Value> {
 mod tests {
     use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED, UnparsedPublicKey};
     use jiff::Timestamp;
+    use rand::SeedableRng as _;
+    use rand::rngs::StdRng;
 
     use super::super::token::{Role, asymmetric, key_id};
     use super::*;
+
+    fn generate(id: &str, seed: u64) -> SigningKey {
+        SigningKey::generate(id.into(), &mut StdRng::seed_from_u64(seed)).unwrap()
+    }
 
     fn verifies(jwk: &Value, token: &SecretString) -> bool {
         let part = |name: &str| BASE64.decode(jwk[name].as_str().unwrap()).unwrap();
@@ -148,22 +167,58 @@ mod tests {
 
     #[test]
     fn a_token_verifies_with_the_public_half_after_the_pair_was_kept() {
-        let key = SigningKey::generate("one".into()).unwrap();
+        let key = generate("one", 1);
         let kept = SigningKey::parse(key.private().unwrap().expose_secret()).unwrap();
         let token = asymmetric(&kept, Role::Service, Timestamp::UNIX_EPOCH).unwrap();
         assert!(verifies(&key.public(), &token));
         assert_eq!(key_id(&token).as_deref(), Some("one"));
-        let other = SigningKey::generate("two".into()).unwrap();
+        let other = generate("two", 2);
         assert!(!verifies(&other.public(), &token));
         assert!(key.public().get("d").is_none());
     }
 
     #[test]
+    fn the_same_random_numbers_make_the_same_key() {
+        let private = |seed| {
+            generate("one", seed)
+                .private()
+                .unwrap()
+                .expose_secret()
+                .to_owned()
+        };
+        assert_eq!(private(1), private(1));
+        assert_ne!(private(1), private(2));
+    }
+
+    /// Zero, and everything from the order of the curve up, is no private key.
+    #[test]
+    fn bytes_that_are_no_key_are_drawn_again() {
+        struct Bytes(Vec<u8>);
+        impl RngCore for Bytes {
+            fn next_u32(&mut self) -> u32 {
+                0
+            }
+            fn next_u64(&mut self) -> u64 {
+                0
+            }
+            fn fill_bytes(&mut self, bytes: &mut [u8]) {
+                bytes.fill(self.0.remove(0));
+            }
+        }
+        let generate = |draws: &[u8]| SigningKey::generate("one".into(), &mut Bytes(draws.to_vec()));
+        let key = generate(&[0, 0xff, 1]).unwrap();
+        assert_eq!(key.public(), generate(&[1]).unwrap().public());
+        let token = asymmetric(&key, Role::Anon, Timestamp::UNIX_EPOCH).unwrap();
+        assert!(verifies(&key.public(), &token));
+        assert!(generate(&[0; DRAWS]).is_none());
+    }
+
+    #[test]
     fn exactly_one_key_signs() {
-        let (key, secret) = (SigningKey::generate("one".into()).unwrap(), "s".repeat(32).into());
+        let (key, secret) = (generate("one", 1), "s".repeat(32).into());
         let accepted = Accepted {
             secrets: vec![&secret],
-            public: vec![SigningKey::generate("old".into()).unwrap().public()],
+            public: vec![generate("old", 3).public()],
         };
         let keys: Value =
             serde_json::from_str(private_keys(&key, &accepted).unwrap().expose_secret()).unwrap();

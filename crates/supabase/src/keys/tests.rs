@@ -42,6 +42,11 @@ fn text<'a>(keys: &'a Keys, key: &str) -> &'a str {
     keys.get(key).map_or("", |value| value.expose_secret())
 }
 
+/// Whether replaced keys are still accepted.
+fn has_previous(keys: &Keys) -> bool {
+    keys.get(key::PREVIOUS_ANON).is_some()
+}
+
 fn same(one: &Keys, two: &Keys) -> bool {
     let all = |keys: &Keys| -> Vec<(String, String)> {
         keys.iter()
@@ -62,7 +67,7 @@ fn what_is_made_is_kept() {
             .chars()
             .all(char::is_alphanumeric)
     );
-    assert!(!first.has_previous());
+    assert!(!has_previous(&first));
     let second = run(again(&first), &request(None), 2);
     assert!(same(&first, &second));
 }
@@ -135,7 +140,7 @@ fn a_rotation_happens_once_and_ends() {
         4,
         "both are accepted"
     );
-    assert!(published.is_rotating() && !published.has_previous());
+    assert!(published.is_rotating() && !has_previous(&published));
     // Repeated reconciles and requests change nothing.
     let waiting = run(again(&published), &request(Some("now")), 60);
     assert!(same(&published, &waiting));
@@ -188,7 +193,7 @@ fn a_rotation_happens_once_and_ends() {
     let settled = run(again(&rotated), &request(Some("now")), 200);
     assert!(same(&rotated, &settled));
     let over = run(again(&rotated), &request(Some("now")), 100 + 3600);
-    assert!(!over.has_previous());
+    assert!(!has_previous(&over));
     assert_eq!(text(&over, key::JWKS).matches("\"kty\"").count(), 2);
     assert_eq!(text(&over, key::ANON), text(&rotated, key::ANON));
 }
@@ -196,7 +201,7 @@ fn a_rotation_happens_once_and_ends() {
 #[test]
 fn a_request_from_the_first_day_is_no_rotation() {
     let first = run(Keys::default(), &request(Some("now")), 1);
-    assert!(!first.has_previous());
+    assert!(!has_previous(&first));
     assert!(same(&first, &run(again(&first), &request(Some("now")), 2)));
 }
 

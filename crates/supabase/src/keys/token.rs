@@ -15,7 +15,6 @@ use super::signing::SigningKey;
 /// The lifetime of an API key, in seconds: ten years, because clients embed them.
 const LIFETIME: i64 = 10 * 365 * 24 * 3600;
 
-/// The role of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// A client without a login.
@@ -26,7 +25,7 @@ pub enum Role {
 
 impl Role {
     /// The role's name in the database.
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Anon => "anon",
             Self::Service => "service_role",
@@ -35,7 +34,7 @@ impl Role {
 }
 
 /// An API key that is signed with the project's secret.
-pub fn symmetric(secret: &SecretString, role: Role, now: Timestamp) -> SecretString {
+pub(crate) fn symmetric(secret: &SecretString, role: Role, now: Timestamp) -> SecretString {
     let signed = message(&json!({ "alg": "HS256", "typ": "JWT" }), &claims(role, now));
     let signature = hmac::sign(&hmac_key(secret.expose_secret().as_bytes()), signed.as_bytes());
     joined(&signed, signature.as_ref())
@@ -50,7 +49,7 @@ pub fn asymmetric(key: &SigningKey, role: Role, now: Timestamp) -> Option<Secret
 }
 
 /// Whether a token was signed with this secret, for this role.
-pub fn is_signed_by(token: &SecretString, secret: &[u8], role: Role) -> bool {
+pub(crate) fn is_signed_by(token: &SecretString, secret: &[u8], role: Role) -> bool {
     let verified = || {
         let (signed, signature) = token.expose_secret().rsplit_once('.')?;
         let signature = BASE64.decode(signature).ok()?;
@@ -63,7 +62,7 @@ pub fn is_signed_by(token: &SecretString, secret: &[u8], role: Role) -> bool {
 }
 
 /// The id of the key pair that signed a token.
-pub fn key_id(token: &SecretString) -> Option<String> {
+pub(crate) fn key_id(token: &SecretString) -> Option<String> {
     let (header, _) = token.expose_secret().split_once('.')?;
     let header: Value = serde_json::from_slice(&BASE64.decode(header).ok()?).ok()?;
     Some(header.get("kid")?.as_str()?.to_owned())

@@ -31,6 +31,8 @@ pub struct Applied {
     pub database: Option<Initialised>,
     /// The Deployments that were written.
     pub rolled: Vec<String>,
+    /// The first reconcile by this process has repaired children.
+    pub repaired: bool,
 }
 
 /// The steps, in order.
@@ -50,7 +52,7 @@ pub enum Stage {
 }
 
 /// Applies the plan.
-pub async fn apply(
+pub(crate) async fn apply(
     controller: &ProjectController,
     write: &Writer,
     (wanted, observed): (&Wanted, &Observed),
@@ -112,7 +114,7 @@ impl Pass<'_> {
         let (database, changes) = match plan.database {
             DatabasePlan::Prepared(database, changes) => (database, *changes),
             DatabasePlan::Prepare(how) => {
-                let database = self.prepare(&how, applied).await?;
+                let database = self.prepare(*how, applied).await?;
                 let changes = plan::changes(self.wanted, observed, &plan.render_inputs, &database.names)?;
                 (database, changes)
             }
@@ -124,6 +126,10 @@ impl Pass<'_> {
         let all: Vec<_> = changes.children.iter().chain(&changes.route).cloned().collect();
         self.write.apply_all(all, &mut written).await?;
         applied.rolled = written.names("Deployment").map(str::to_owned).collect();
+        applied.repaired = matches!(observed.basis, Basis::FirstLook { .. }) && !written.is_empty();
+        if applied.repaired {
+            cache.set_repaired(&observed.parent.key);
+        }
         applied.stage = Stage::Done;
         cache.set_converged(
             &observed.parent.key,
@@ -137,11 +143,11 @@ impl Pass<'_> {
         Ok(())
     }
 
-    async fn prepare(&self, how: &Initialisation, applied: &mut Applied) -> Result<Initialised, Problem> {
+    async fn prepare(&self, how: Initialisation, applied: &mut Applied) -> Result<Initialised, Problem> {
         applied.stage = Stage::Database;
         self.write.may_write()?;
         let pools = &self.controller.setup.pools;
-        let outcome = database::initialise(pools, &how.target, &how.request).await?;
+        let outcome = database::initialise(pools, &how.target, &how.request, how.random).await?;
         applied.initialised.clone_from(&outcome.ran);
         let database = Initialised::from(outcome);
         let cache = &self.controller.cache;

@@ -51,7 +51,7 @@ impl Checked {
 /// A converged project and its inputs. While none of them changes there is nothing to read and nothing to do, however
 /// often its pods come and go.
 #[derive(Clone, PartialEq)]
-pub struct Converged {
+pub(crate) struct Converged {
     /// The generation of the spec.
     pub generation: Option<i64>,
     /// The request for new keys.
@@ -89,6 +89,8 @@ struct Known {
     stalled: Option<StalledRollout>,
     /// When its dependencies are first checked, if this process has only reconciled its children yet.
     due: Option<Instant>,
+    /// The first reconcile by this process has repaired children.
+    repaired: bool,
 }
 
 impl Known {
@@ -106,7 +108,7 @@ impl Known {
 
 /// What a project reads from the cache about its dependencies.
 #[derive(Default)]
-pub struct LastCheck {
+pub(crate) struct LastCheck {
     /// The last results.
     pub checked: Option<Checked>,
     /// Whether they are still valid, as long as their inputs are the same.
@@ -115,7 +117,7 @@ pub struct LastCheck {
 
 /// The cache of all projects. `observe` reads it, and `apply` writes it.
 #[derive(Default)]
-pub struct ProjectCache(Mutex<HashMap<Key, Known>>);
+pub(crate) struct ProjectCache(Mutex<HashMap<Key, Known>>);
 
 /// How long results stay valid with this many projects.
 fn check_every(projects: usize) -> Duration {
@@ -125,12 +127,12 @@ fn check_every(projects: usize) -> Duration {
 
 impl ProjectCache {
     /// How long results stay valid while nothing seems wrong.
-    pub fn check_every(&self) -> Duration {
+    pub(crate) fn check_every(&self) -> Duration {
         check_every(self.lock().len())
     }
 
     /// The last results.
-    pub fn last_check(&self, key: &Key, within: Duration) -> LastCheck {
+    pub(crate) fn last_check(&self, key: &Key, within: Duration) -> LastCheck {
         let all = self.lock();
         let Some(known) = all.get(key) else {
             return LastCheck::default();
@@ -143,7 +145,7 @@ impl ProjectCache {
 
     /// Remembers results, and removes those of projects that were not reconciled for long: they are gone. If the server
     /// is lost that answered before, all other projects on it have lost it, too: they are returned.
-    pub fn check(&self, key: &Key, checked: Checked) -> Vec<Key> {
+    pub(crate) fn check(&self, key: &Key, checked: Checked) -> Vec<Key> {
         let mut all = self.lock();
         let remembered = check_every(all.len()) * FORGOTTEN;
         let fresh = |known: &Known| {
@@ -162,7 +164,7 @@ impl ProjectCache {
 
     /// For the first reconcile of a project by this process: how long its dependency check is delayed, because other
     /// projects may have children to repair. `None` for every later one.
-    pub fn first_look(&self, key: &Key) -> Option<Duration> {
+    pub(crate) fn first_look(&self, key: &Key) -> Option<Duration> {
         let all = self.lock();
         let known = all.get(key);
         if known.is_some_and(|known| known.checked.is_some() || known.due.is_some()) {
@@ -175,12 +177,24 @@ impl ProjectCache {
     }
 
     /// Remembers that the first look has happened, and when the dependencies are checked.
-    pub fn postpone(&self, key: &Key, wait: Duration) {
+    pub(crate) fn postpone(&self, key: &Key, wait: Duration) {
         self.lock().entry(key.clone()).or_default().due = Instant::now().checked_add(wait);
     }
 
+    /// Remembers that the first look has repaired children.
+    pub(super) fn set_repaired(&self, key: &Key) {
+        self.lock().entry(key.clone()).or_default().repaired = true;
+    }
+
+    /// Whether children were repaired after the start, and the dependencies were not checked since.
+    pub(super) fn is_repaired(&self, key: &Key) -> bool {
+        let all = self.lock();
+        all.get(key)
+            .is_some_and(|known| known.repaired && known.checked.is_none())
+    }
+
     /// A server was lost: the projects whose last result from it is no longer valid. Each is returned once.
-    pub fn doubt(&self, server: &str) -> Vec<Key> {
+    pub(crate) fn doubt(&self, server: &str) -> Vec<Key> {
         let mut all = self.lock();
         let believers = all.iter_mut().filter_map(|(key, known)| {
             let (checked, believed) = known.believed()?;
@@ -196,21 +210,21 @@ impl ProjectCache {
     }
 
     /// Remembers that the database is prepared.
-    pub fn initialised(&self, key: &Key, database: Initialised) {
+    pub(crate) fn initialised(&self, key: &Key, database: Initialised) {
         if let Some(checked) = self.lock().get_mut(key).and_then(|known| known.checked.as_mut()) {
             checked.database = Some(database);
         }
     }
 
     /// Remembers that a project is converged.
-    pub fn set_converged(&self, key: &Key, converged: Option<Converged>) {
+    pub(crate) fn set_converged(&self, key: &Key, converged: Option<Converged>) {
         self.lock().entry(key.clone()).or_default().converged = converged;
     }
 
     /// The converged state of a project, and how long its dependency checks stay valid. A project that was converged when
     /// its server or bucket stopped answering is not: nobody may call it ready before they answer again. After a start,
     /// pods of mended children become ready; that does not make the first check earlier.
-    pub fn converged(&self, key: &Key, within: Duration) -> Option<(Converged, Duration)> {
+    pub(crate) fn converged(&self, key: &Key, within: Duration) -> Option<(Converged, Duration)> {
         let all = self.lock();
         let known = all.get(key)?;
         let left = match &known.checked {
@@ -221,13 +235,13 @@ impl ProjectCache {
     }
 
     /// Remembers the inputs of the children.
-    pub fn remember_inputs(&self, key: &Key, reading: [u8; 32], render_inputs: &Arc<RenderInputs>) {
+    pub(crate) fn remember_inputs(&self, key: &Key, reading: [u8; 32], render_inputs: &Arc<RenderInputs>) {
         self.lock().entry(key.clone()).or_default().render_inputs =
             Some((reading, Arc::clone(render_inputs)));
     }
 
     /// The results for an unchanged spec, while the dependency checks are valid.
-    pub fn resolved(&self, key: &Key, reading: &[u8; 32], within: Duration) -> Option<Resolved> {
+    pub(crate) fn resolved(&self, key: &Key, reading: &[u8; 32], within: Duration) -> Option<Resolved> {
         let all = self.lock();
         let known = all.get(key)?;
         let (read_for, render_inputs) = known.render_inputs.as_ref()?;
@@ -243,12 +257,12 @@ impl ProjectCache {
     }
 
     /// How long the rollouts have not progressed.
-    pub fn stalled(&self, key: &Key) -> Option<StalledRollout> {
+    pub(crate) fn stalled(&self, key: &Key) -> Option<StalledRollout> {
         self.lock().get(key)?.stalled.clone()
     }
 
     /// Remembers how long the rollouts have not progressed.
-    pub fn set_stalled(&self, key: &Key, stalled: Option<StalledRollout>) {
+    pub(crate) fn set_stalled(&self, key: &Key, stalled: Option<StalledRollout>) {
         self.lock().entry(key.clone()).or_default().stalled = stalled;
     }
 

@@ -17,7 +17,7 @@ use stanchion_kernel::{Problem, Reader, Writer};
 use crate::components::MANAGED_BY;
 
 /// The kinds that the kernel watches.
-pub fn child_kinds() -> ChildKinds {
+pub(crate) fn child_kinds() -> ChildKinds {
     ChildKinds::labelled(MANAGED_BY)
         .with::<ConfigMap>()
         .with::<Service>()
@@ -45,7 +45,7 @@ impl Children {
     }
 
     /// The same, including what was written.
-    pub fn left_by(write: &Writer) -> Self {
+    pub(crate) fn left_by(write: &Writer) -> Self {
         Self {
             all: write.all_children(),
             deployments: write.children::<Deployment>(),
@@ -71,13 +71,13 @@ impl Children {
     }
 
     /// Whether every Deployment has rolled out.
-    pub fn have_rolled_out(&self) -> bool {
+    pub(crate) fn have_rolled_out(&self) -> bool {
         let mut rollouts = self.deployments.iter().map(|child| &child.summary);
         !self.deployments.is_empty() && rollouts.all(Rollout::is_complete)
     }
 
     /// Whether a Deployment has fewer available pods than desired.
-    pub fn lack_pods(&self) -> bool {
+    pub(crate) fn lack_pods(&self) -> bool {
         let mut rollouts = self.deployments.iter().map(|child| &child.summary);
         rollouts.any(|rollout| rollout.available < rollout.desired)
     }

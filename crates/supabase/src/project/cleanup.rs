@@ -41,7 +41,6 @@ pub enum Found {
 
 /// What to do.
 pub enum CleanupPlan {
-    /// Nothing.
     Nothing,
     /// Leave in place what is in the database, for this reason.
     Leave(String),

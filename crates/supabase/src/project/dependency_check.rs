@@ -27,7 +27,7 @@ pub struct Initialised {
 
 impl Initialised {
     /// A database that had these logins, and is checked later.
-    pub fn unchecked(names: Names) -> Self {
+    pub(crate) fn unchecked(names: Names) -> Self {
         Self {
             names,
             notes: Vec::new(),
@@ -46,7 +46,6 @@ impl From<database::Outcome> for Initialised {
     }
 }
 
-/// The result of a dependency check.
 #[derive(Clone)]
 pub enum CheckResult {
     /// It answered.
@@ -93,7 +92,7 @@ impl CheckResult {
     }
 
     /// Whether it did not answer.
-    pub fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Self::Failed { .. })
     }
 
@@ -117,7 +116,7 @@ impl CheckResult {
 }
 
 /// The login passwords that exist.
-pub struct Stored {
+pub(crate) struct Stored {
     /// The request with them. A login without a password has [`UNSET`].
     pub request: database::Request,
     /// Whether every login has one. If not, the database has to be changed, whatever it says.
@@ -125,7 +124,7 @@ pub struct Stored {
 }
 
 /// Stands for a password that is not generated yet.
-pub const UNSET: &str = "not generated yet";
+pub(crate) const UNSET: &str = "not generated yet";
 
 /// The result of a check.
 pub struct Check {
@@ -136,7 +135,7 @@ pub struct Check {
 }
 
 /// Checks the database and the bucket, unless the last results are still valid.
-pub async fn check(setup: &Setup, before: LastCheck, (read, stored): (&Read, &Stored)) -> Check {
+pub(crate) async fn check(setup: &Setup, before: LastCheck, (read, stored): (&Read, &Stored)) -> Check {
     let inputs = check_inputs(read, &stored.request);
     let known = match before.checked {
         Some(known) if known.inputs == inputs && before.holds => {
@@ -192,7 +191,7 @@ async fn inspect(
 }
 
 /// A digest of all inputs of the check. It stays in memory, and is compared only with itself.
-pub fn check_inputs(read: &Read, request: &database::Request) -> [u8; 32] {
+pub(crate) fn check_inputs(read: &Read, request: &database::Request) -> [u8; 32] {
     let mut digest = Sha256::new();
     let mut add = |text: &str| {
         digest.update(text.len().to_be_bytes());

@@ -26,7 +26,7 @@ fn stored(read: &Read) -> Keys {
 }
 
 /// The request to the database with the passwords that exist.
-pub fn stored_passwords(wanted: &Wanted, read: &Read, seal: &Arc<FingerprintKey>) -> Stored {
+pub(crate) fn stored_passwords(wanted: &Wanted, read: &Read, seal: &Arc<FingerprintKey>) -> Stored {
     let stored = stored(read);
     let logins = components::logins(&wanted.spec);
     let password = |login| stored.get(key::password(login)).cloned();
@@ -44,7 +44,7 @@ pub fn stored_passwords(wanted: &Wanted, read: &Read, seal: &Arc<FingerprintKey>
 }
 
 /// The same request with the complete keys.
-pub fn with_passwords(request: &database::Request, keys: &Keys) -> database::Request {
+pub(crate) fn with_passwords(request: &database::Request, keys: &Keys) -> database::Request {
     let mut request = request.clone();
     for (login, password) in &mut request.passwords {
         if let Some(known) = keys.get(key::password(*login)) {
@@ -55,7 +55,7 @@ pub fn with_passwords(request: &database::Request, keys: &Keys) -> database::Req
 }
 
 /// The keys with everything that is missing or due. `published` says that every pod has the published keys.
-pub fn complete(
+pub(crate) fn complete(
     wanted: &Wanted,
     read: &Read,
     published: bool,
@@ -74,7 +74,7 @@ pub fn complete(
 }
 
 /// The Secret with these keys, if it differs from the existing one.
-pub fn change(
+pub(crate) fn change(
     wanted: &Wanted,
     read: &Read,
     keys: &Keys,

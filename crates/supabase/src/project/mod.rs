@@ -1,21 +1,21 @@
 //! The controller of `SupabaseProject`. Each step of a reconcile is one file.
 
-pub mod apply;
-pub mod cache;
-pub mod children;
-pub mod cleanup;
-pub mod dependency_check;
-pub mod key_secret;
-pub mod observe;
-pub mod plan;
-pub mod pods;
-pub mod reasons;
-pub mod render_inputs;
-pub mod report;
-pub mod secrets;
-pub mod security;
-pub mod target;
-pub mod validate;
+pub(crate) mod apply;
+pub(crate) mod cache;
+pub(crate) mod children;
+pub(crate) mod cleanup;
+pub(crate) mod dependency_check;
+pub(crate) mod key_secret;
+pub(crate) mod observe;
+pub(crate) mod plan;
+pub(crate) mod pods;
+pub(crate) mod reasons;
+pub(crate) mod render_inputs;
+pub(crate) mod report;
+pub(crate) mod secrets;
+pub(crate) mod security;
+pub(crate) mod target;
+pub(crate) mod validate;
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ use stanchion_kernel::{Done, Inputs, Outcome, Problem, Reader, Reconciler, Repor
 use stanchion_postgres::{Listener, Pools};
 use tokio::sync::Mutex;
 
-pub use validate::validate as check;
+pub(crate) use validate::validate as check;
 
 use cache::ProjectCache;
 

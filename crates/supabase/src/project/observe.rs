@@ -32,7 +32,6 @@ pub struct Observed {
     pub parent: Parent,
     /// What the children are made from.
     pub basis: Basis,
-    /// The children.
     pub view: ChildrenView,
     /// The `HTTPRoute`, if one is or was requested.
     pub route: Option<HTTPRoute>,
@@ -76,7 +75,7 @@ impl Observed {
     }
 
     /// The results of a check that was made in this reconcile.
-    pub fn new_check(&self) -> Option<&Checked> {
+    pub(crate) fn new_check(&self) -> Option<&Checked> {
         match &self.basis {
             Basis::Checked { check, .. } if check.is_new => Some(&check.checked),
             _ => None,
@@ -86,12 +85,13 @@ impl Observed {
 
 /// The state of the children.
 pub struct ChildrenView {
-    /// The children.
     pub children: Children,
     /// Why components are not ready, if the pods were read.
     pub pod_problems: Vec<pods::PodProblem>,
     /// Rollouts that do not progress.
     pub stalled: Option<StalledRollout>,
+    /// Children were repaired after the start: what rolls out may be the repair.
+    pub repaired: bool,
     /// When to check the dependencies.
     pub next: Duration,
     /// When to read the pods.
@@ -99,7 +99,7 @@ pub struct ChildrenView {
 }
 
 /// Reads everything that the plan needs.
-pub async fn observe(
+pub(crate) async fn observe(
     setup: &Setup,
     cache: &ProjectCache,
     read: &Reader,
@@ -246,6 +246,7 @@ async fn view(
     Ok(ChildrenView {
         children,
         pod_problems,
+        repaired: cache.is_repaired(&reader.parent().key),
         next,
         retry_delay: stalled.as_ref().map_or(pods::MOST, |stalled| stalled.left(now)),
         stalled,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 use serde_json::Value;
 use stanchion_kernel::apply::{self, Intent, ObjectChange, Takeover};
 use stanchion_kernel::context::Parent;
@@ -59,6 +61,8 @@ pub struct Initialisation {
     pub target: pg::ConnectionConfig,
     /// What the project needs there.
     pub request: database::Request,
+    /// Makes the salts of new verifiers.
+    pub random: StdRng,
 }
 
 /// The changes of the children.
@@ -72,7 +76,7 @@ pub struct ChildChanges {
 }
 
 /// Decides what to do. Refusals are part of the plan, so that `apply` remembers what was read.
-pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Plan {
+pub(crate) fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Plan {
     let plan = match &observed.basis {
         Basis::Unchanged => Ok(Plan::Nothing),
         Basis::FirstLook { read, names, .. } => first(wanted, observed, read, names, inputs),
@@ -155,6 +159,7 @@ fn checked(
         None => DatabasePlan::Prepare(Box::new(Initialisation {
             target: read.target.clone(),
             request,
+            random: StdRng::from_rng(&mut inputs.random),
         })),
     };
     Ok(Plan::Ensure(Box::new(EnsurePlan {
@@ -173,7 +178,7 @@ fn is_rolled_out(wanted: &Wanted, observed: &Observed, render_inputs: &RenderInp
 }
 
 /// The changes of the children, once the names of the logins are known.
-pub fn changes(
+pub(crate) fn changes(
     wanted: &Wanted,
     observed: &Observed,
     render_inputs: &RenderInputs,
@@ -194,7 +199,7 @@ fn intents(project: &Project<'_>, parent: &Parent) -> Result<Vec<Intent>, Proble
 }
 
 /// Every object of the project, except for its Secret and its route, in the order of the components.
-pub fn objects(project: &Project<'_>) -> Vec<Value> {
+pub(crate) fn objects(project: &Project<'_>) -> Vec<Value> {
     let mut all = Vec::new();
     for (component, options) in components::wanted(project.spec) {
         all.extend(component.config_map(project));

@@ -34,7 +34,7 @@ pub struct PodProblem {
 }
 
 /// The first problem of each component.
-pub fn pod_problems(pods: &[Pod]) -> Vec<PodProblem> {
+pub(crate) fn pod_problems(pods: &[Pod]) -> Vec<PodProblem> {
     let mut all: Vec<PodProblem> = Vec::new();
     for pod in pods
         .iter()
@@ -89,7 +89,7 @@ fn pod_problem(pod: &Pod) -> Option<(String, String)> {
 /// Delay of the first read.
 const FIRST: Duration = Duration::from_secs(10);
 /// The longest delay between two reads.
-pub const MOST: Duration = Duration::from_mins(2);
+pub(crate) const MOST: Duration = Duration::from_mins(2);
 
 /// Rollouts that do not progress.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ macro_rules! reasons {
     ($(#[$about:meta])* $kind:ident of $condition:expr; $($(#[$what:meta])* $reason:ident,)*) => {
         $(#[$about])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $kind {
+        pub(crate) enum $kind {
             $($(#[$what])* $reason,)*
         }
 
@@ -16,14 +16,14 @@ macro_rules! reasons {
             const ALL: &[Self] = &[$(Self::$reason,)*];
 
             /// The reason as it is in the condition.
-            pub const fn as_str(self) -> &'static str {
+            pub(crate) const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$reason => stringify!($reason),)*
                 }
             }
 
             /// The reason of an earlier reconcile.
-            pub fn before(conditions: &[Condition]) -> Option<Self> {
+            pub(crate) fn before(conditions: &[Condition]) -> Option<Self> {
                 let reason = find(conditions, $condition)?.reason.as_str();
                 Self::ALL.iter().copied().find(|known| known.as_str() == reason)
             }

@@ -12,15 +12,12 @@ use crate::keys::{Keys, names as key};
 
 /// The inputs of the children, besides the spec.
 pub struct RenderInputs {
-    /// The address of the database.
     database: Address,
-    /// The bucket.
     bucket: Bucket,
     /// Digests of the Secrets that pods use.
     secrets: SecretDigests,
     /// Values of the user's `ConfigMaps`.
     config: ConfigMaps,
-    /// The status of the keys.
     pub keys: KeysStatus,
 }
 

@@ -15,13 +15,13 @@ use crate::components::{Address, Bucket, CLIENT_ID, CLIENT_SECRET, ConfigMaps};
 use crate::dependencies::s3::Store;
 
 /// The keys of the Secret with the database's administrator.
-pub const DATABASE_KEYS: &[&str] = &["host", "port", "database", "username", "password"];
+pub(crate) const DATABASE_KEYS: &[&str] = &["host", "port", "database", "username", "password"];
 /// The keys of the Secret with the bucket's key.
-pub const STORAGE_KEYS: &[&str] = &["endpoint", "region", "bucket", "accessKeyId", "secretAccessKey"];
+pub(crate) const STORAGE_KEYS: &[&str] = &["endpoint", "region", "bucket", "accessKeyId", "secretAccessKey"];
 /// The keys of the Secret with the mail server.
-pub const SMTP_KEYS: &[&str] = &["host", "port", "username", "password", "from"];
+pub(crate) const SMTP_KEYS: &[&str] = &["host", "port", "username", "password", "from"];
 /// The keys of the Secret with the dashboard's password.
-pub const DASHBOARD_KEYS: &[&str] = &["username", "password"];
+pub(crate) const DASHBOARD_KEYS: &[&str] = &["username", "password"];
 /// The shortest signing secret that is accepted.
 const SHORTEST_SECRET: usize = 32;
 
@@ -48,13 +48,13 @@ pub struct Read {
 type Values = BTreeMap<String, SecretString>;
 
 /// The existing Secrets and `ConfigMaps`, by name.
-pub struct Fetched {
+pub(crate) struct Fetched {
     secrets: BTreeMap<String, Option<Secret>>,
     config: ConfigMaps,
 }
 
 /// Reads everything that is named, in parallel, and registers it as a dependency.
-pub async fn fetch(
+pub(crate) async fn fetch(
     reader: &Reader,
     secrets: BTreeSet<String>,
     maps: BTreeSet<String>,
@@ -75,8 +75,7 @@ pub async fn fetch(
 }
 
 impl Fetched {
-    /// One Secret.
-    pub fn secret(&self, name: &str) -> Option<&Secret> {
+    pub(crate) fn secret(&self, name: &str) -> Option<&Secret> {
         self.secrets.get(name)?.as_ref()
     }
 
@@ -108,7 +107,7 @@ impl Fetched {
 }
 
 /// Interprets what was read.
-pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
+pub(crate) fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
     let names = &wanted.secrets;
     let (address, target) = administrator(fetched, wanted)?;
     let storage = fetched.values(&names.storage, "storage", STORAGE_KEYS)?;
@@ -163,7 +162,10 @@ pub fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
 }
 
 /// The address of the database, and the administrator's connection.
-pub fn administrator(fetched: &Fetched, wanted: &Wanted) -> Result<(Address, pg::ConnectionConfig), Problem> {
+pub(crate) fn administrator(
+    fetched: &Fetched,
+    wanted: &Wanted,
+) -> Result<(Address, pg::ConnectionConfig), Problem> {
     let database = fetched.values(&wanted.secrets.database, "database", DATABASE_KEYS)?;
     let pem = match &wanted.spec.database.ca_secret_ref {
         Some(ca) => {
@@ -183,7 +185,7 @@ fn values_of(secret: &Secret) -> Values {
 }
 
 /// The first missing key.
-pub fn lacking<'a>(keys: &[&'a str], has: impl Fn(&str) -> bool) -> Option<&'a str> {
+pub(crate) fn lacking<'a>(keys: &[&'a str], has: impl Fn(&str) -> bool) -> Option<&'a str> {
     keys.iter().copied().find(|key| !has(key))
 }
 

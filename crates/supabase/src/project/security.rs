@@ -22,7 +22,7 @@ const ENFORCE: &str = "pod-security.kubernetes.io/enforce";
 
 /// The Pod Security level of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub(crate) enum Level {
     /// Unrestricted.
     Privileged,
     /// No known privilege escalation.
@@ -51,7 +51,7 @@ impl Level {
 
 /// Refuses images that the administrator does not allow. Without a list every image is allowed; the operator's own
 /// defaults always are.
-pub fn images(spec: &SupabaseProjectSpec, allowed: &[String]) -> Result<(), Problem> {
+pub(crate) fn images(spec: &SupabaseProjectSpec, allowed: &[String]) -> Result<(), Problem> {
     if allowed.is_empty() {
         return Ok(());
     }
@@ -79,7 +79,7 @@ fn is_below(image: &str, prefix: &str) -> bool {
 }
 
 /// Refuses what the namespace's Pod Security level forbids. The namespace is read only if the spec requests anything.
-pub async fn pods(reader: &Reader, wanted: &Wanted) -> Result<(), Problem> {
+pub(crate) async fn pods(reader: &Reader, wanted: &Wanted) -> Result<(), Problem> {
     if !components::wanted(&wanted.spec).any(|(_, options)| asks(options)) {
         return Ok(());
     }
@@ -101,7 +101,7 @@ fn asks(options: &Options) -> bool {
 }
 
 /// The same, for a known level.
-pub fn check(spec: &SupabaseProjectSpec, level: Level) -> Result<(), Problem> {
+pub(crate) fn check(spec: &SupabaseProjectSpec, level: Level) -> Result<(), Problem> {
     for (component, options) in components::wanted(spec) {
         if let Some((field, why)) = forbidden(options, level) {
             let message = format!(

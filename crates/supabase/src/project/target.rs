@@ -13,9 +13,7 @@ use crate::database::{Login, Names};
 
 /// An active project.
 pub struct Wanted {
-    /// Name.
     pub name: String,
-    /// Namespace.
     pub namespace: String,
     /// The valid spec.
     pub spec: SupabaseProjectSpec,
@@ -47,7 +45,7 @@ pub struct References {
 
 impl Wanted {
     /// Every Secret that is read, including the project's own.
-    pub fn secret_names(&self) -> Vec<String> {
+    pub(crate) fn secret_names(&self) -> Vec<String> {
         let named = &self.secrets;
         let ca = self
             .spec
@@ -100,14 +98,14 @@ impl Wanted {
     }
 
     /// The Secrets that `extraEnv` refers to.
-    pub fn extra_secrets(&self) -> BTreeSet<String> {
+    pub(crate) fn extra_secrets(&self) -> BTreeSet<String> {
         let variables = components::wanted(&self.spec).map(|(_, options)| &options.extra_env);
         let named = variables.flat_map(|variables| environment::secrets(variables));
         named.map(|(name, _)| name).collect()
     }
 
     /// The `ConfigMaps` that pods use.
-    pub fn config_maps(&self) -> BTreeSet<String> {
+    pub(crate) fn config_maps(&self) -> BTreeSet<String> {
         let variables = components::wanted(&self.spec).map(|(_, options)| &options.extra_env);
         let named = variables.flat_map(|variables| environment::config_maps(variables));
         let needed = self.needs().flat_map(|needs| needs.config_maps);
@@ -118,12 +116,12 @@ impl Wanted {
     }
 
     /// The project's name in its database.
-    pub fn project_id(&self) -> String {
+    pub(crate) fn project_id(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 
     /// The Secrets with the administrator's login.
-    pub fn administrator_secrets(&self) -> BTreeSet<String> {
+    pub(crate) fn administrator_secrets(&self) -> BTreeSet<String> {
         let ca = self.spec.database.ca_secret_ref.as_ref();
         ca.map(|ca| ca.name.clone())
             .into_iter()
@@ -132,7 +130,7 @@ impl Wanted {
     }
 
     /// The Secret with the project's keys.
-    pub fn key_secret(&self) -> String {
+    pub(crate) fn key_secret(&self) -> String {
         format!("{}-jwt", self.name)
     }
 }
@@ -142,7 +140,6 @@ impl Wanted {
 pub struct Before {
     /// Whether an `HTTPRoute` existed.
     pub routed: bool,
-    /// The phase.
     pub phase: Option<Phase>,
     /// The names of the project's logins, if that reconcile had this spec.
     pub logins: Option<Names>,
@@ -153,6 +150,6 @@ pub struct Before {
 }
 
 /// The name in a reference.
-pub fn name(reference: &SecretReference) -> Option<String> {
+pub(crate) fn name(reference: &SecretReference) -> Option<String> {
     reference.name.clone().filter(|name| !name.is_empty())
 }

@@ -20,14 +20,14 @@ const SERVICE_NAME: usize = 63;
 const NAME_LIMIT: usize = SERVICE_NAME - 1 - components::LONGEST_NAME;
 
 /// The target of an object that is not being deleted.
-pub fn validate(project: &SupabaseProject) -> Result<Wanted, Problem> {
+pub(crate) fn validate(project: &SupabaseProject) -> Result<Wanted, Problem> {
     let wanted = wanted(project)?;
     kubernetes_types(&project.spec)?;
     Ok(wanted)
 }
 
 /// The same without checks that concern only pods, for an object that is being deleted.
-pub fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
+pub(crate) fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
     let spec = &project.spec;
     if project.name_any().len() > NAME_LIMIT || project.name_any().contains('.') {
         return Err(invalid(format!(

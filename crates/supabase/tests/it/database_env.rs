@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
 use secrecy::SecretString;
 use stanchion_kernel::Problem;
 use stanchion_kernel::redact::FingerprintKey;
@@ -79,7 +81,7 @@ impl DatabaseEnv {
     }
 
     pub(crate) async fn initialise(&self, request: &Request) -> Result<Outcome, Problem> {
-        database::initialise(&pools(), &self.target(), request).await
+        initialise(&pools(), &self.target(), request).await
     }
 
     /// Checks whether anything is left to do.
@@ -175,4 +177,13 @@ fn with(logins: &[Login]) -> Request {
         passwords: logins.iter().map(password).collect::<BTreeMap<_, _>>(),
         key: Arc::clone(&KEY),
     }
+}
+
+/// Initialises a database, with random salts.
+pub(crate) async fn initialise(
+    pools: &Pools,
+    target: &ConnectionConfig,
+    request: &Request,
+) -> Result<Outcome, Problem> {
+    database::initialise(pools, target, request, StdRng::from_os_rng()).await
 }

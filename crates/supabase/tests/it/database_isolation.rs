@@ -1,10 +1,10 @@
 //! Neither somebody who was in a database first, nor a login of another project, gains anything.
 
 use stanchion_kernel::Class;
-use stanchion_supabase::database::{self, Login};
+use stanchion_supabase::database::Login;
 use stanchion_testkit::postgres::{Version, extremes, versions};
 
-use crate::database_env::{DatabaseEnv, full_request, password, pools, request, request_of, target};
+use crate::database_env::{self, DatabaseEnv, full_request, password, pools, request, request_of, target};
 
 /// A login that may only create in the database, and in public.
 async fn with_a_stranger(version: Version) -> DatabaseEnv {
@@ -237,7 +237,9 @@ async fn no_login_of_one_project_reads_anothers_tables() {
         .await;
         db_env.server.execute("postgres", "CREATE DATABASE other").await;
         let (other, request) = (target(&db_env.server.url("other")), request_of("default/other"));
-        let second = database::initialise(&pools(), &other, &request).await.unwrap();
+        let second = database_env::initialise(&pools(), &other, &request)
+            .await
+            .unwrap();
         for login in Login::ALL {
             for (name, database) in [
                 (second.names.of(login), "shop"),

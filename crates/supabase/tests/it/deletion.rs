@@ -10,7 +10,7 @@ use stanchion_supabase::database::{self, Login};
 use stanchion_testkit::postgres::{Version, versions};
 
 use crate::database_dump;
-use crate::database_env::{DatabaseEnv, full_request, pools, request_of, target};
+use crate::database_env::{self, DatabaseEnv, full_request, pools, request_of, target};
 use crate::test_env::TestEnv;
 
 async fn remove(db_env: &DatabaseEnv) -> Vec<String> {
@@ -190,13 +190,13 @@ async fn another_project_keeps_working() {
     db_env.initialise(&full_request()).await.unwrap();
     db_env.server.execute("postgres", "CREATE DATABASE other").await;
     let other = target(&db_env.server.url("other"));
-    database::initialise(&pools(), &other, &request_of("default/other"))
+    database_env::initialise(&pools(), &other, &request_of("default/other"))
         .await
         .unwrap();
     let left = remove(&db_env).await;
     assert!(left.iter().all(|left| left.starts_with("role ")), "{left:#?}");
     assert!(left.iter().any(|left| left.starts_with("role anon")), "{left:#?}");
-    let again = database::initialise(&pools(), &other, &request_of("default/other"))
+    let again = database_env::initialise(&pools(), &other, &request_of("default/other"))
         .await
         .unwrap();
     assert_eq!(again.ran, [""; 0]);
@@ -225,7 +225,7 @@ async fn a_plain_administrator_can_do_it() {
         )
         .await;
         let boss = target(&db_env.server.url_of("boss", "boss", "shop"));
-        database::initialise(&pools(), &boss, &full_request())
+        database_env::initialise(&pools(), &boss, &full_request())
             .await
             .unwrap();
         let left = database::remove(&pools(), &boss, "default/shop").await.unwrap();

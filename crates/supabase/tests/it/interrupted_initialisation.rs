@@ -1,17 +1,16 @@
 //! Interrupted before or after every statement, and run again: the result is the same.
 
-use stanchion_supabase::database;
 use stanchion_testkit::postgres::Version;
 use stanchion_testkit::proxy::{Message, Point, Proxy, Stop};
 
 use crate::database_dump;
-use crate::database_env::{DatabaseEnv, full_request, pools};
+use crate::database_env::{self, DatabaseEnv, full_request, pools};
 
 async fn at_every_statement(version: Version) {
     let mut db_env = DatabaseEnv::new(version).await;
     let (expected, statements) = {
         let proxy = Proxy::postgres(db_env.server.address()).await;
-        database::initialise(&pools(), &db_env.through(&proxy), &full_request())
+        database_env::initialise(&pools(), &db_env.through(&proxy), &full_request())
             .await
             .unwrap();
         let seen = proxy.seen().messages;
@@ -30,7 +29,7 @@ async fn at_every_statement(version: Version) {
                     .counting(Message::is_statement)
                     .and_stay_cut(),
             );
-            let first = database::initialise(&pools(), &db_env.through(&proxy), &full_request()).await;
+            let first = database_env::initialise(&pools(), &db_env.through(&proxy), &full_request()).await;
             assert!(
                 first.is_err() || nth == statements,
                 "statement {nth} was not the last"

@@ -1,10 +1,10 @@
 //! An administrator without superuser, as on managed services.
 
 use stanchion_kernel::{Class, Problem};
-use stanchion_supabase::database::{self, Login, Outcome};
+use stanchion_supabase::database::{Login, Outcome};
 use stanchion_testkit::postgres::{Version, extremes, versions};
 
-use crate::database_env::{DatabaseEnv, full_request, pools, request, target};
+use crate::database_env::{self, DatabaseEnv, full_request, pools, request, target};
 
 /// The administrator, with these attributes, owns the database.
 async fn db_env(version: Version, attributes: &str) -> DatabaseEnv {
@@ -19,7 +19,7 @@ async fn db_env(version: Version, attributes: &str) -> DatabaseEnv {
 
 async fn initialise(db_env: &DatabaseEnv) -> Result<Outcome, Problem> {
     let target = target(&db_env.server.url_of("boss", "boss", "shop"));
-    database::initialise(&pools(), &target, &full_request()).await
+    database_env::initialise(&pools(), &target, &full_request()).await
 }
 
 fn mentions(outcome: &Outcome, about: &str) -> bool {
@@ -112,7 +112,9 @@ async fn a_new_password_is_noticed_without_reading_the_old_one() {
     let target = target(&db_env.server.url_of("boss", "boss", "shop"));
     let mut changed = full_request();
     changed.passwords.insert(Login::Auth, "another".to_owned().into());
-    database::initialise(&pools(), &target, &changed).await.unwrap();
+    database_env::initialise(&pools(), &target, &changed)
+        .await
+        .unwrap();
     db_env
         .server
         .connect("supabase_auth_admin", "another", "shop")
@@ -225,7 +227,7 @@ async fn the_administrator_is_not_a_services_login() {
         )
         .await;
     let target = target(&db_env.server.url_of("authenticator", "x", "shop"));
-    let problem = database::initialise(&pools(), &target, &request())
+    let problem = database_env::initialise(&pools(), &target, &request())
         .await
         .unwrap_err();
     assert_eq!(

@@ -1,10 +1,10 @@
 //! Several projects on one server, and two in one database.
 
 use stanchion_kernel::Class;
-use stanchion_supabase::database::{self, Login};
+use stanchion_supabase::database::Login;
 use stanchion_testkit::postgres::{Postgres, Version, extremes};
 
-use crate::database_env::{DatabaseEnv, full_request, password, pools, request_of, target};
+use crate::database_env::{self, DatabaseEnv, full_request, password, pools, request_of, target};
 
 #[tokio::test]
 async fn a_second_project_gets_logins_of_its_own() {
@@ -14,7 +14,9 @@ async fn a_second_project_gets_logins_of_its_own() {
         assert_eq!(first.names.of(Login::Rest), "authenticator");
         db_env.server.execute("postgres", "CREATE DATABASE other").await;
         let (other, request) = (target(&db_env.server.url("other")), request_of("default/other"));
-        let second = database::initialise(&pools(), &other, &request).await.unwrap();
+        let second = database_env::initialise(&pools(), &other, &request)
+            .await
+            .unwrap();
         for login in Login::ALL {
             assert_ne!(first.names.of(login), second.names.of(login));
         }
@@ -24,7 +26,9 @@ async fn a_second_project_gets_logins_of_its_own() {
             db_env.inspect(&full_request()).await.unwrap().unwrap().names,
             first.names
         );
-        let again = database::initialise(&pools(), &other, &request).await.unwrap();
+        let again = database_env::initialise(&pools(), &other, &request)
+            .await
+            .unwrap();
         assert_eq!((again.ran.len(), again.names), (0, second.names.clone()));
         for (names, database) in [(&first.names, "shop"), (&second.names, "other")] {
             let rest = db_env
@@ -95,7 +99,7 @@ async fn many_projects_initialise_concurrently() {
         let (pools, target) = (pools.clone(), target(&server.url(&format!("shop{number}"))));
         tokio::spawn(async move {
             let request = request_of(&format!("default/shop{number}"));
-            database::initialise(&pools, &target, &request)
+            database_env::initialise(&pools, &target, &request)
                 .await
                 .unwrap()
                 .names

@@ -4,7 +4,7 @@
 //! itself would treat the names as text.
 
 mod expressions;
-pub mod routes;
+pub(crate) mod routes;
 
 use serde_json::{Value, json};
 use stanchion_api::supabase::image;
@@ -22,27 +22,12 @@ pub(super) const COMPONENT: Component = Component {
     options: |spec| Some(&spec.kong.options),
     image: image::KONG,
     ports: &[
-        Port {
-            name: "proxy",
-            number: 8000,
-            service: true,
-        },
-        Port {
-            name: "proxy-ssl",
-            number: 8443,
-            service: true,
-        },
-        Port {
-            name: "status",
-            number: 8100,
-            service: false,
-        },
+        Port::service("proxy", 8000),
+        Port::service("proxy-ssl", 8443),
+        Port::pod("status", 8100),
     ],
     open: true,
-    resources: Resources {
-        requests: ("1Gi", "250m"),
-        limits: ("2.5Gi", "500m"),
-    },
+    resources: Resources::new(("1Gi", "250m"), ("2.5Gi", "500m")),
     user: 1000,
     probes: |_| Probes {
         readiness: Probe::Http {
@@ -115,7 +100,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
 
 /// The whole file: consumers, and the route of each path. A user's own name and password may contain anything, so they
 /// are in double quotes, and the start script escapes them.
-pub fn configuration(project: &Project<'_>) -> String {
+pub(crate) fn configuration(project: &Project<'_>) -> String {
     let services = routes::services(project);
     let all = json!({
         "_format_version": "3.0",

@@ -7,7 +7,7 @@ use crate::components::{self, Component, Project};
 use crate::put;
 
 /// A route to a component, at its first port.
-pub struct Route {
+pub(crate) struct Route {
     /// A unique name among the routes of a project.
     pub name: &'static str,
     /// The path at the component.
@@ -22,7 +22,7 @@ pub struct Route {
 
 /// Who may use a route.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Guard {
+pub(crate) enum Guard {
     /// Everybody.
     Open,
     /// Clients with a key.
@@ -47,7 +47,7 @@ pub enum Guard {
 }
 
 /// A route with the default timeout.
-pub const fn route(name: &'static str, to: &'static str, path: &'static str, guard: Guard) -> Route {
+pub(crate) const fn route(name: &'static str, to: &'static str, path: &'static str, guard: Guard) -> Route {
     Route {
         name,
         to,

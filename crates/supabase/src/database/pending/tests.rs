@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, LazyLock};
 
+use rand::SeedableRng as _;
+use rand::rngs::StdRng;
+use secrecy::ExposeSecret as _;
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::server::Attributes;
 
@@ -19,6 +22,10 @@ const SUPERUSER: Attributes = Attributes {
     bypass_rls: true,
     replication: true,
 };
+
+fn random() -> StdRng {
+    StdRng::seed_from_u64(1)
+}
 
 fn request() -> Request {
     Request {
@@ -41,7 +48,7 @@ fn done() -> Catalog {
         };
         catalog.steps.insert(step.number, recorded);
     }
-    let verifier = stanchion_postgres::scram::verifier(&"a password".to_owned().into()).unwrap();
+    let verifier = stanchion_postgres::scram::salted_verifier(&"a password".to_owned().into(), &[7; 16]);
     catalog.verifiers.insert("authenticator".to_owned(), verifier);
     for role in roles::TABLE.iter().filter(|role| role.always) {
         let mark = Mark::new("default/shop", catalog.database.oid, role.name, &KEY);
@@ -61,13 +68,13 @@ fn done() -> Catalog {
 }
 
 fn left(catalog: &Catalog) -> Vec<String> {
-    let pending = pending(catalog, &request()).unwrap();
+    let pending = pending(catalog, &request(), &mut random()).unwrap();
     pending.statements.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn nothing_is_left_where_everything_is_done() {
-    let pending = pending(&done(), &request()).unwrap();
+    let pending = pending(&done(), &request(), &mut random()).unwrap();
     assert!(pending.is_empty(), "{pending:?}");
 }
 
@@ -92,11 +99,14 @@ fn a_skipped_step_waits_for_another_server() {
     let mut catalog = done();
     let recorded = catalog.steps.get_mut(&80).unwrap();
     recorded.skipped = Some("permission denied".to_owned());
-    let waiting = pending(&catalog, &request()).unwrap();
+    let waiting = pending(&catalog, &request(), &mut random()).unwrap();
     assert!(waiting.is_empty());
     assert!(waiting.notes.iter().any(|note| note.about == "schema reload"));
     catalog.steps.get_mut(&80).unwrap().seen = "somebody else".to_owned();
-    assert_eq!(pending(&catalog, &request()).unwrap().steps(), ["schema reload"]);
+    assert_eq!(
+        pending(&catalog, &request(), &mut random()).unwrap().steps(),
+        ["schema reload"]
+    );
 }
 
 #[test]
@@ -105,8 +115,24 @@ fn an_internal_database_that_is_gone_is_made_anew() {
     request
         .passwords
         .insert(Login::Pooler, "another".to_owned().into());
-    let pending = pending(&done(), &request).unwrap();
+    let pending = pending(&done(), &request, &mut random()).unwrap();
     assert!(pending.creates_database);
     let names: Vec<_> = pending.internal.iter().map(|step| step.name).collect();
     assert_eq!(names, ["schema of the pooler"]);
+}
+
+#[test]
+fn the_same_random_numbers_make_the_same_verifiers() {
+    let verifier = |seed| {
+        let mut random = StdRng::seed_from_u64(seed);
+        let roles = logins::changes(
+            &fresh(180_000, SUPERUSER),
+            &request(),
+            &Names::default(),
+            &mut random,
+        );
+        roles.unwrap().verifiers[0].1.expose_secret().to_owned()
+    };
+    assert_eq!(verifier(1), verifier(1));
+    assert_ne!(verifier(1), verifier(2));
 }

@@ -32,7 +32,6 @@ const SCHEMAS: &[Thing] = &[
     Thing::schema("supabase_functions"),
 ];
 
-/// The schemas of extensions.
 const EXTENSION_SCHEMAS: &[Thing] = &[
     Thing::schema("extensions"),
     Thing::schema("cron"),

@@ -16,7 +16,6 @@ use crate::database::Names;
 
 /// The summary of all components.
 pub(super) enum Overview {
-    /// Every one is ready.
     Ready,
     /// These are rolling out.
     Rolling(Vec<String>),

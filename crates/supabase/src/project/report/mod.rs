@@ -4,7 +4,7 @@ mod components;
 mod dependencies;
 mod failure;
 #[cfg(test)]
-mod outcome_tests;
+mod tests;
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub(super) type ProjectOutcome<'a> = Outcome<'a, ProjectController>;
 
 /// Every condition of this kind: these, and one for each component.
 #[allow(clippy::indexing_slicing, reason = "it is checked by the compiler")]
-pub const CONDITIONS: &[&str] = &{
+pub(crate) const CONDITIONS: &[&str] = &{
     let mut all = [condition::READY; WHOLE.len() + ALL.len()];
     let mut index = 0;
     while index < all.len() {
@@ -55,7 +55,7 @@ const WHOLE: &[&str] = &[
 ];
 
 /// Events on transitions of conditions.
-pub const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
+pub(crate) const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
     condition: condition::DEGRADED,
     status: "True",
     kind: Severity::Warning,
@@ -66,7 +66,7 @@ pub const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
 const STANDS: Duration = Duration::from_secs(30);
 
 /// The status after a reconcile.
-pub fn report(
+pub(crate) fn report(
     project: &SupabaseProject,
     outcome: &ProjectOutcome<'_>,
     now: Timestamp,
@@ -93,8 +93,7 @@ pub fn report(
     report
 }
 
-/// The status of a suspended project.
-pub fn suspended(project: &SupabaseProject, now: Timestamp) -> Report<SupabaseProjectStatus> {
+pub(crate) fn suspended(project: &SupabaseProject, now: Timestamp) -> Report<SupabaseProjectStatus> {
     let mut status = project.status.clone().unwrap_or_default();
     status.phase = Some(Phase::Suspended);
     status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
@@ -108,7 +107,7 @@ pub fn suspended(project: &SupabaseProject, now: Timestamp) -> Report<SupabasePr
 
 /// The phase of a new project, written before a long step begins. It is written once: not after a failure or an
 /// interruption, and not for an update.
-pub fn pre_apply_status(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjectStatus> {
+pub(crate) fn pre_apply_status(project: &SupabaseProject, plan: &Plan) -> Option<SupabaseProjectStatus> {
     let status = project.status.clone().unwrap_or_default();
     let Plan::Ensure(work) = plan else { return None };
     let (phase, message) = match (&work.database, &work.keys) {
@@ -148,6 +147,14 @@ fn complete(
     match (outcome.applied.stage, &outcome.applied.render_inputs) {
         // The next reconcile checks the dependencies, and decides.
         (Stage::Dependencies, _) => Report::new(status),
+        // The status would change again with the next pod, and other projects wait for their repair. The next reconcile,
+        // after the first reconciles of these, reports what is true then.
+        _ if outcome.applied.repaired && status.observed_generation == project.metadata.generation => {
+            Report {
+                requeue_after: Some(view.1.next),
+                ..Report::new(status)
+            }
+        }
         (_, Some(inputs)) => present_report(project, status, conditions, view, inputs, outcome, now),
         (_, None) => rolled_out(project, status, conditions, view, outcome, now),
     }
@@ -218,7 +225,8 @@ fn rolled_out(
         components::Overview::Rolling(_) => Phase::DeployingComponents,
     };
     let same_spec = status.observed_generation == project.metadata.generation;
-    let lost = previous == Some(Phase::Running) && same_spec && outcome.applied.rolled.is_empty();
+    let ours = view.repaired || !outcome.applied.rolled.is_empty();
+    let lost = previous == Some(Phase::Running) && same_spec && !ours;
     summary(conditions, &overview, lost);
     status.phase = Some(phase);
     status.message = Some(overview.message());
@@ -328,18 +336,4 @@ fn finish_transitions(project: &SupabaseProject, report: &mut Report<SupabasePro
         return;
     }
     status.last_reconcile_time = Some(now);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_component_has_its_condition() {
-        assert_eq!(CONDITIONS.first(), Some(&condition::READY));
-        for component in ALL {
-            let said = CONDITIONS.iter().filter(|known| **known == component.condition);
-            assert_eq!(said.count(), 1, "{}", component.condition);
-        }
-    }
 }

@@ -6,7 +6,7 @@ use kube::Api;
 use kube::api::DeleteParams;
 use serde_json::json;
 use stanchion_api::SupabaseProject;
-use stanchion_supabase::project::children::HTTPRoute;
+use stanchion_supabase::HTTPRoute;
 
 use super::kong::{Kong, Verdict, With};
 use super::shop;

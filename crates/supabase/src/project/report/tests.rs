@@ -20,6 +20,8 @@ struct Pass {
     /// Deployments that are not complete.
     behind: Vec<&'static str>,
     pod_problems: Vec<PodProblem>,
+    /// Children were repaired after the start.
+    repaired: bool,
     applied: Applied,
     problem: Option<Problem>,
 }
@@ -38,6 +40,7 @@ impl Pass {
             project: serde_json::from_value(object).unwrap(),
             behind: Vec::new(),
             pod_problems: Vec::new(),
+            repaired: false,
             applied: Applied {
                 stage: Stage::Done,
                 ..Applied::default()
@@ -86,6 +89,7 @@ impl Pass {
         let view = ChildrenView {
             children: Children::rolled(rollouts),
             pod_problems: self.pod_problems.clone(),
+            repaired: self.repaired,
             next: Duration::from_mins(2),
             retry_delay: Duration::from_mins(1),
             stalled: None,
@@ -132,6 +136,37 @@ fn running_is_said_once_and_stays_as_it_was_said() {
     let again = pass.report(second(600));
     assert_eq!(Some(&again.status), pass.project.status.as_ref());
     assert_eq!(again.events, []);
+}
+
+/// After a start, other projects wait for their repair: the status follows when the pods do.
+#[test]
+fn a_repair_after_a_start_is_not_reported_at_once_and_is_no_loss() {
+    let mut pass = Pass::over_running();
+    pass.behind = vec!["auth"];
+    pass.applied.repaired = true;
+    let report = pass.report(second(1));
+    assert_eq!(Some(&report.status), pass.project.status.as_ref());
+    assert_eq!(report.events, []);
+    assert_eq!(report.requeue_after, Some(Duration::from_mins(2)));
+
+    pass.applied.repaired = false;
+    pass.repaired = true;
+    let report = pass.report(second(2));
+    assert_eq!(said(&report, "Ready"), "False ComponentsNotReady");
+    assert_eq!(said(&report, "Degraded"), "False AllComponentsReady");
+    pass.repaired = false;
+    let report = pass.report(second(2));
+    assert_eq!(said(&report, "Degraded"), "True ComponentsNotReady");
+}
+
+/// A new spec is reported, also by the reconcile that repairs.
+#[test]
+fn a_repair_with_a_new_spec_is_reported() {
+    let mut pass = Pass::over_running();
+    pass.behind = vec!["auth"];
+    pass.applied.repaired = true;
+    pass.project.metadata.generation = Some(2);
+    assert_eq!(said(&pass.report(second(1)), "Ready"), "False ComponentsNotReady");
 }
 
 #[test]
@@ -306,4 +341,13 @@ fn a_suspended_project_keeps_what_was_known() {
     assert_eq!(report.status.phase, Some(Phase::Suspended));
     assert_eq!(said(&report, "KongReady"), "True DeploymentReady");
     assert_eq!(report.idle_reason, "Suspended");
+}
+
+#[test]
+fn every_component_has_its_condition() {
+    assert_eq!(CONDITIONS.first(), Some(&condition::READY));
+    for component in ALL {
+        let said = CONDITIONS.iter().filter(|known| **known == component.condition);
+        assert_eq!(said.count(), 1, "{}", component.condition);
+    }
 }
