@@ -18,16 +18,16 @@ pub const ROLE: &str = "stanchion:gitlab-release";
 /// The API group of roles and their bindings.
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// Names the instance of an object that has no owner reference.
-pub const INSTANCE: &str = "stanchion.dev/gitlab-instance";
+pub(crate) const INSTANCE: &str = "stanchion.dev/gitlab-instance";
 
 /// The name of an instance's `ServiceAccount`, and of its binding.
-pub fn name(instance: &str) -> String {
+pub(crate) fn name(instance: &str) -> String {
     format!("{instance}-gitlab-release")
 }
 
 /// The `ServiceAccount`. It has no owner reference: Flux uninstalls with this `ServiceAccount`, and silently skips the
 /// uninstall if it is gone. Garbage collection could delete it too early.
-pub fn account(instance: &str) -> Value {
+pub(crate) fn account(instance: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -38,7 +38,7 @@ pub fn account(instance: &str) -> Value {
 }
 
 /// Binds the `ServiceAccount` to its role.
-pub fn binding(instance: &str, namespace: &str) -> Value {
+pub(crate) fn binding(instance: &str, namespace: &str) -> Value {
     json!({
         "apiVersion": format!("{RBAC}/v1"),
         "kind": "RoleBinding",
@@ -50,7 +50,7 @@ pub fn binding(instance: &str, namespace: &str) -> Value {
 
 /// Whether the operator created this for the instance. A `ServiceAccount` that somebody else created under this name
 /// may have any permissions.
-pub fn is_ours(meta: &ObjectMeta, instance: &str) -> bool {
+pub(crate) fn is_ours(meta: &ObjectMeta, instance: &str) -> bool {
     let label = |name: &str| meta.labels.as_ref()?.get(name).map(String::as_str);
     label(MANAGED_BY.0) == Some(MANAGED_BY.1) && label(INSTANCE) == Some(instance)
 }
@@ -58,15 +58,13 @@ pub fn is_ours(meta: &ObjectMeta, instance: &str) -> bool {
 /// The existing `ServiceAccount` and binding of an instance.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
-    /// The account.
     pub account: Option<ServiceAccount>,
-    /// Its binding.
     pub binding: Option<RoleBinding>,
 }
 
 impl Found {
     /// An object with the name of the `ServiceAccount` or its binding that somebody else created.
-    pub fn somebody_elses(&self, instance: &str) -> Option<String> {
+    pub(crate) fn somebody_elses(&self, instance: &str) -> Option<String> {
         let metas = [
             ("ServiceAccount", self.account.as_ref().map(Resource::meta)),
             ("RoleBinding", self.binding.as_ref().map(Resource::meta)),

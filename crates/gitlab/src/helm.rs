@@ -62,12 +62,12 @@ struct Metadata {
 }
 
 /// The label selector of the deployed revision.
-pub fn selector(release: &str) -> String {
+pub(crate) fn selector(release: &str) -> String {
     format!("owner=helm,name={release},status=deployed")
 }
 
 /// The newest of these revisions.
-pub fn newest(revisions: Vec<ObjectMeta>) -> Option<String> {
+pub(crate) fn newest(revisions: Vec<ObjectMeta>) -> Option<String> {
     let revision = |meta: &ObjectMeta| -> u64 {
         let label = meta.labels.as_ref().and_then(|labels| labels.get("version"));
         label.and_then(|label| label.parse().ok()).unwrap_or_default()
@@ -76,7 +76,7 @@ pub fn newest(revisions: Vec<ObjectMeta>) -> Option<String> {
 }
 
 /// Reads a revision. Decompression takes a moment; nothing but the result is kept in memory.
-pub fn read(secret: &Secret) -> Result<Deployed, Unreadable> {
+pub(crate) fn read(secret: &Secret) -> Result<Deployed, Unreadable> {
     if secret.type_.as_deref() != Some(TYPE) {
         return Err(Unreadable::NotARelease);
     }

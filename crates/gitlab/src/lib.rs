@@ -2,30 +2,33 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`versions`] | which chart installs which version, and the required upgrade stops |
+//! | `versions` | which chart installs which version, and the required upgrade stops |
 //! | [`backends`] | the database, Redis and Elasticsearch that other operators run for an instance |
 //! | [`storage`] | the buckets, in the three formats that GitLab's parts need |
-//! | [`values`] | the chart's values |
+//! | `values` | the chart's values |
 //! | [`flux`] | the objects of Flux, and their status |
 //! | [`account`] | the `ServiceAccount` that Flux installs with |
 //! | [`charts`] | allowed chart repositories |
-//! | [`helm`] | reads the release of a plain `helm install` |
-//! | [`record`] | the record of the last version, which outlives an instance |
-//! | [`instance`] | the controller: validate, observe, plan, apply, report |
-//! | [`login`] | GitLab's logins to its database, Redis and mail server |
+//! | `helm` | reads the release of a plain `helm install` |
+//! | `record` | the record of the last version, which outlives an instance |
+//! | `instance` | the controller: validate, observe, plan, apply, report |
+//! | `login` | GitLab's logins to its database, Redis and mail server |
+
+// Types are public for the traits of the kernel and for tests; a comment is only where it says more than the name.
+#![allow(missing_docs)]
 
 pub mod account;
 pub mod backends;
 pub mod charts;
 pub mod flux;
-pub mod helm;
-pub mod instance;
-pub mod login;
-pub mod record;
+mod helm;
+mod instance;
+mod login;
+mod record;
 mod setup;
 pub mod storage;
-pub mod values;
-pub mod versions;
+mod values;
+mod versions;
 
 pub use instance::GitlabController;
 pub use setup::Setup;

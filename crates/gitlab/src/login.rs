@@ -1,11 +1,8 @@
 //! GitLab's logins: addresses, and the Secrets that have the passwords. Contains no password.
 
-/// An address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Host.
     pub host: String,
-    /// Port.
     pub port: u16,
 }
 
@@ -14,7 +11,6 @@ pub struct Address {
 pub struct SecretKey {
     /// Name of the Secret.
     pub secret: String,
-    /// Key in it.
     pub key: String,
 }
 
@@ -25,20 +21,16 @@ pub struct Psql {
     pub address: Address,
     /// The server itself, if the address above is a pooler: migrations and backups need their own sessions.
     pub behind_pooler: Option<Address>,
-    /// Database.
     pub database: String,
     /// Role.
     pub username: String,
-    /// Its password.
     pub password: SecretKey,
 }
 
-/// Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisLogin {
     /// How to find the master.
     pub server: RedisServer,
-    /// The password.
     pub password: SecretKey,
 }
 
@@ -51,7 +43,6 @@ pub enum RedisServer {
     Asked {
         /// The Sentinels' name for the group of servers.
         master: String,
-        /// The sentinels.
         sentinels: Vec<Address>,
     },
 }
@@ -59,11 +50,9 @@ pub enum RedisServer {
 /// The mail server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mail {
-    /// Its address.
     pub address: Address,
     /// The user, if the server needs a login.
     pub username: Option<String>,
-    /// The password.
     pub password: Option<SecretKey>,
     /// The method: `login`, `plain`, `cram_md5`; `None` without a login.
     pub authentication: Option<String>,

@@ -14,12 +14,12 @@ const VERSION: &str = "version";
 const DATABASE: &str = "database";
 
 /// The name of an instance's record.
-pub fn name(instance: &str) -> String {
+pub(crate) fn name(instance: &str) -> String {
     format!("{instance}-gitlab-installed")
 }
 
 /// The record that this version runs on this database.
-pub fn object(instance: &str, version: Version, database: &str) -> Value {
+pub(crate) fn object(instance: &str, version: Version, database: &str) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -29,7 +29,7 @@ pub fn object(instance: &str, version: Version, database: &str) -> Value {
 }
 
 /// The version that ran last on this database, if recorded.
-pub fn version(record: &ConfigMap, database: &str) -> Option<Version> {
+pub(crate) fn version(record: &ConfigMap, database: &str) -> Option<Version> {
     let data = record.data.as_ref()?;
     let is_same = data.get(DATABASE).map(String::as_str) == Some(database);
     data.get(VERSION).filter(|_| is_same)?.parse().ok()

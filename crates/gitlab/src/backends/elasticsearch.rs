@@ -4,7 +4,6 @@ use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use stanchion_api::gitlab::ElasticsearchAddress;
-use stanchion_kernel::external::ExternalKind;
 
 use super::kinds::{self, ELASTICSEARCH};
 use super::pods::claim;
@@ -16,15 +15,11 @@ const VERSION: &str = "8.17.0";
 /// Default disk size of a node.
 const DISK: &str = "20Gi";
 
-/// The kinds that it needs.
-pub static KINDS: [&ExternalKind; 1] = [&ELASTICSEARCH];
-
 /// The name of an instance's Elasticsearch.
-pub fn name(instance: &str) -> String {
+pub(crate) fn name(instance: &str) -> String {
     format!("{instance}-es")
 }
 
-/// The Elasticsearch.
 pub fn object(request: &ElasticsearchRequest<'_>) -> Value {
     let mut pod = json!({});
     request.placement.place(&mut pod);
@@ -65,7 +60,6 @@ pub fn readiness(object: &DynamicObject) -> Readiness {
     }
 }
 
-/// Its address.
 pub fn address(instance: &str, namespace: &str) -> ElasticsearchAddress {
     let name = name(instance);
     ElasticsearchAddress {

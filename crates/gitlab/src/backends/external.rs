@@ -10,7 +10,7 @@ use crate::login::{Mail, Psql, RedisLogin, RedisServer};
 const AUTHENTICATIONS: [&str; 3] = ["login", "plain", "cram_md5"];
 
 /// The database: `host`, `port`, `password`; optionally `database` and `username`.
-pub fn psql(secret: &Secret) -> Result<Psql, Unusable> {
+pub(crate) fn psql(secret: &Secret) -> Result<Psql, Unusable> {
     let mut keys = Keys::of(secret);
     let psql = Psql {
         address: keys.address("host", "port"),
@@ -23,7 +23,7 @@ pub fn psql(secret: &Secret) -> Result<Psql, Unusable> {
 }
 
 /// Redis: `host`, `port`, `password`.
-pub fn redis(secret: &Secret) -> Result<RedisLogin, Unusable> {
+pub(crate) fn redis(secret: &Secret) -> Result<RedisLogin, Unusable> {
     let mut keys = Keys::of(secret);
     let login = RedisLogin {
         server: RedisServer::At(keys.address("host", "port")),
@@ -34,7 +34,7 @@ pub fn redis(secret: &Secret) -> Result<RedisLogin, Unusable> {
 
 /// The mail server: `host`, `port`; `username` and `password`, both or neither; `from`, `replyTo`, `authentication`
 /// (one that GitLab supports, `login` by default) and `starttls` (`true` by default).
-pub fn mail(secret: &Secret) -> Result<Mail, Unusable> {
+pub(crate) fn mail(secret: &Secret) -> Result<Mail, Unusable> {
     let mut keys = Keys::of(secret);
     let address = keys.address("host", "port");
     let login = ["username", "password", "authentication"]

@@ -74,7 +74,6 @@ impl<'a> Keys<'a> {
         text.unwrap_or_default()
     }
 
-    /// A host and a port.
     pub(super) fn address(&mut self, host: &'static str, port: &'static str) -> Address {
         let host = self.text(host);
         let text = self.text(port);

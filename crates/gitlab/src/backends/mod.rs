@@ -18,8 +18,8 @@
 )]
 
 pub mod elasticsearch;
-pub mod external;
-pub mod keys;
+pub(crate) mod external;
+pub(crate) mod keys;
 pub mod kinds;
 pub mod percona;
 mod pods;
@@ -30,9 +30,9 @@ use kube::core::DynamicObject;
 use serde_json::Value;
 
 /// Default name of GitLab's database.
-pub const DATABASE: &str = "gitlabhq_production";
+pub(crate) const DATABASE: &str = "gitlabhq_production";
 /// Default name of GitLab's role.
-pub const USERNAME: &str = "gitlab";
+pub(crate) const USERNAME: &str = "gitlab";
 
 /// Whether a backend can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]

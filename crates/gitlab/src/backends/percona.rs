@@ -7,7 +7,6 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use stanchion_kernel::external::ExternalKind;
 
 use super::keys::{Keys, Unusable};
 use super::kinds::{PERCONA, object};
@@ -39,11 +38,8 @@ const IMAGES: [(u32, &str); 5] = [
 const PGBOUNCER_IMAGE: &str = "docker.io/percona/percona-pgbouncer:1.25.2-1";
 const PGBACKREST_IMAGE: &str = "docker.io/percona/percona-pgbackrest:2.58.0-2";
 
-/// The kinds that it needs.
-pub static KINDS: [&ExternalKind; 1] = [&PERCONA];
-
 /// The name of an instance's cluster.
-pub fn name(instance: &str) -> String {
+pub(crate) fn name(instance: &str) -> String {
     format!("{instance}-pg")
 }
 
@@ -53,11 +49,10 @@ pub fn secret_name(instance: &str) -> String {
 }
 
 /// The name of the `ConfigMap` with the initial statements.
-pub fn init_name(instance: &str) -> String {
+pub(crate) fn init_name(instance: &str) -> String {
     format!("{}-init", name(instance))
 }
 
-/// The cluster.
 pub fn cluster(request: &PostgresRequest<'_>) -> Value {
     let mut user = json!({
         "name": USERNAME,
@@ -116,7 +111,7 @@ fn backups(request: &PostgresRequest<'_>) -> Value {
 
 /// The initial statements, which Percona's operator runs as superuser, once, when the database exists. They are
 /// idempotent; an error stops them, because otherwise it would first show as a failure of GitLab.
-pub fn init(instance: &str) -> Value {
+pub(crate) fn init(instance: &str) -> Value {
     let extensions = EXTENSIONS.map(|extension| format!("CREATE EXTENSION IF NOT EXISTS {extension};\n"));
     let statements = format!(
         "\\set ON_ERROR_STOP on\n\\connect {DATABASE}\n{}",
@@ -131,7 +126,7 @@ pub fn init(instance: &str) -> Value {
 }
 
 /// The major version of an existing cluster.
-pub fn version(cluster: Option<&DynamicObject>) -> Option<u32> {
+pub(crate) fn version(cluster: Option<&DynamicObject>) -> Option<u32> {
     let version = cluster?.data.pointer("/spec/postgresVersion")?.as_u64()?;
     u32::try_from(version).ok()
 }

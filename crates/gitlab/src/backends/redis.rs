@@ -36,22 +36,21 @@ const SERVER_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 
 /// The name of an instance's Redis, and of its Sentinels.
-pub fn name(instance: &str) -> String {
+pub(crate) fn name(instance: &str) -> String {
     format!("{instance}-redis")
 }
 
 /// The name of the Secret with its password.
-pub fn auth_name(instance: &str) -> String {
+pub(crate) fn auth_name(instance: &str) -> String {
     format!("{}-auth", name(instance))
 }
 
 /// Generates its password.
-pub fn password(random: &mut dyn CryptoRng) -> SecretString {
+pub(crate) fn password(random: &mut dyn CryptoRng) -> SecretString {
     Alphanumeric.sample_string(random, PASSWORD_LENGTH).into()
 }
 
-/// The Secret with its password.
-pub fn auth(instance: &str, password: &SecretString) -> Value {
+pub(crate) fn auth(instance: &str, password: &SecretString) -> Value {
     json!({
         "apiVersion": "v1",
         "kind": "Secret",
@@ -62,7 +61,7 @@ pub fn auth(instance: &str, password: &SecretString) -> Value {
 }
 
 /// The kinds that a Redis of this topology consists of.
-pub fn kinds(topology: Topology) -> &'static [&'static ExternalKind] {
+pub(crate) fn kinds(topology: Topology) -> &'static [&'static ExternalKind] {
     static ALONE: [&ExternalKind; 1] = [&REDIS];
     static WATCHED: [&ExternalKind; 2] = [&REDIS_REPLICATION, &REDIS_SENTINEL];
     match topology {
@@ -152,7 +151,7 @@ pub fn readiness(name: &str, set: Option<&StatefulSet>) -> Readiness {
 }
 
 /// The login. Sentinels have no password, and all of them are listed, because one may be gone.
-pub fn login(request: &RedisRequest<'_>) -> RedisLogin {
+pub(crate) fn login(request: &RedisRequest<'_>) -> RedisLogin {
     let name = name(request.instance);
     let domain = format!("{}.svc", request.namespace);
     let server = match request.topology {

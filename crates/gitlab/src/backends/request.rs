@@ -16,9 +16,7 @@ const NODES: u32 = 1;
 pub struct BackendRequest<'a> {
     /// The instance's name.
     pub instance: &'a str,
-    /// Its namespace.
     pub namespace: &'a str,
-    /// Its spec.
     pub spec: &'a GitlabInstanceSpec,
     /// The defaults of its profile, if it has one.
     pub profile: Option<&'a ProfileDefaults>,
@@ -55,7 +53,6 @@ pub struct PostgresRequest<'a> {
 pub struct RedisRequest<'a> {
     /// The instance's name.
     pub instance: &'a str,
-    /// Its namespace.
     pub namespace: &'a str,
     /// One server, or several with Sentinels.
     pub topology: Topology,
@@ -97,7 +94,6 @@ impl<'a> BackendRequest<'a> {
         }
     }
 
-    /// The requested Redis.
     pub fn redis(self) -> RedisRequest<'a> {
         let spec = &self.spec.redis;
         let profile = self.profile.map(|profile| &profile.redis);
@@ -112,7 +108,6 @@ impl<'a> BackendRequest<'a> {
         }
     }
 
-    /// The requested Elasticsearch.
     pub fn elasticsearch(self) -> ElasticsearchRequest<'a> {
         let spec = &self.spec.elasticsearch;
         let profile = self.profile.and_then(|profile| profile.elasticsearch.nodes);

@@ -5,8 +5,8 @@
 mod objects;
 mod release;
 
-pub use objects::{Chart, helm_release, helm_repository};
-pub use release::{Progress, Release, Running};
+pub(crate) use objects::{Chart, helm_release, helm_repository};
+pub(crate) use release::{Progress, Release, Running};
 
 use stanchion_kernel::external::ExternalKind;
 
@@ -27,6 +27,6 @@ pub static HELM_REPOSITORY: ExternalKind = ExternalKind {
 };
 
 /// The name of both objects of an instance.
-pub fn name(instance: &str) -> String {
+pub(crate) fn name(instance: &str) -> String {
     format!("{instance}-gitlab")
 }

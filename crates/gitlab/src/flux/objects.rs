@@ -13,7 +13,7 @@ use super::name;
 
 /// The chart to install.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chart {
+pub(crate) struct Chart {
     /// The existing or new name of the object.
     pub object: String,
     /// The name of the Helm release. `None` leaves it to Flux, as in an object that somebody else created: another name
@@ -27,8 +27,7 @@ pub struct Chart {
     pub account: Option<String>,
 }
 
-/// The chart repository.
-pub fn helm_repository(instance: &str, repository: &ChartRepository, kind: &ServedKind) -> Value {
+pub(crate) fn helm_repository(instance: &str, repository: &ChartRepository, kind: &ServedKind) -> Value {
     let mut spec = json!({ "interval": "1h0m0s", "url": repository.url });
     if repository.url.starts_with("oci://") {
         spec["type"] = json!("oci");
@@ -46,7 +45,7 @@ pub fn helm_repository(instance: &str, repository: &ChartRepository, kind: &Serv
 
 /// The release. Flux's default timeout is too short for GitLab's migrations, and its default remediation of a failed
 /// upgrade, a rollback, is wrong after them, because the database is newer by then.
-pub fn helm_release(instance: &str, chart: &Chart, kind: &ServedKind) -> Value {
+pub(crate) fn helm_release(instance: &str, chart: &Chart, kind: &ServedKind) -> Value {
     let mut spec = json!({
         "interval": "10m0s",
         "timeout": "45m0s",

@@ -25,7 +25,6 @@ pub struct Release {
     pub working_since: Option<Timestamp>,
     /// The timeout of Flux.
     pub timeout: Option<SignedDuration>,
-    /// Whether the release is suspended.
     pub suspended: bool,
     /// It is being uninstalled.
     pub terminating: bool,
@@ -56,7 +55,6 @@ pub enum Progress {
     },
 }
 
-/// The running release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     /// The chart's version.
@@ -104,7 +102,7 @@ impl Release {
     }
 
     /// Whether Flux has applied the current generation.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.progress == Progress::Done
     }
 
@@ -125,7 +123,7 @@ impl Release {
 
     /// The same, with an overlong wait turned into a failure.
     #[must_use]
-    pub fn judged(mut self, now: Timestamp) -> Self {
+    pub(crate) fn judged(mut self, now: Timestamp) -> Self {
         if self.time_left(now).is_some_and(|left| !left.is_positive())
             && let Progress::Waiting { reason, message, .. } = self.progress
         {
@@ -135,7 +133,7 @@ impl Release {
     }
 
     /// The remaining time that Flux may wait.
-    pub fn time_left(&self, now: Timestamp) -> Option<SignedDuration> {
+    pub(crate) fn time_left(&self, now: Timestamp) -> Option<SignedDuration> {
         match &self.progress {
             Progress::Waiting { since, .. } => Some(WAIT_TIMEOUT - now.duration_since((*since)?)),
             _ => None,

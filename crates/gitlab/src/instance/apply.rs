@@ -24,8 +24,7 @@ impl Applied {
     }
 }
 
-/// Applies the plan.
-pub async fn apply(write: &Writer, plan: Plan, applied: &mut Applied) -> Result<Done, Problem> {
+pub(crate) async fn apply(write: &Writer, plan: Plan, applied: &mut Applied) -> Result<Done, Problem> {
     applied.storage_resolved = plan.storage_resolved;
     write.apply_all(plan.changes, &mut applied.written).await?;
     Ok(Blocker::done(plan.blocker.as_ref()))

@@ -42,16 +42,13 @@ const PLAIN: [&str; 14] = [
 
 /// The cache of each instance, by its uid.
 #[derive(Default)]
-pub struct InstanceCache(Mutex<HashMap<String, Arc<Cached>>>);
+pub(crate) struct InstanceCache(Mutex<HashMap<String, Arc<Cached>>>);
 
 /// The cache of an instance: `None` means that the object does not exist.
 #[derive(Clone)]
-pub struct Cached {
-    /// The version map.
+pub(crate) struct Cached {
     pub map: Option<GitlabVersionMapSpec>,
-    /// The profile.
     pub profile: Option<GitlabProfileSpec>,
-    /// The account.
     pub account: account::Found,
     /// The record of the last version.
     pub record: Option<ConfigMap>,
@@ -65,7 +62,7 @@ pub struct Cached {
 
 /// The shapes of an instance's Secrets.
 #[derive(Clone)]
-pub struct Shapes {
+pub(crate) struct Shapes {
     /// The roles of the Secrets in the spec: in another field, a Secret has another meaning.
     pub named: [Option<String>; 5],
     /// The existing ones.
@@ -75,18 +72,17 @@ pub struct Shapes {
 }
 
 impl InstanceCache {
-    /// The cache of an instance.
-    pub fn recall(&self, uid: &str) -> Option<Arc<Cached>> {
+    pub(crate) fn recall(&self, uid: &str) -> Option<Arc<Cached>> {
         self.lock().get(uid).cloned()
     }
 
     /// Removes a deleted instance.
-    pub fn forget(&self, uid: &str) {
+    pub(crate) fn forget(&self, uid: &str) {
         self.lock().remove(uid);
     }
 
     /// Called after the whole plan was written.
-    pub fn remember(&self, wanted: &Wanted, current: &Current, applied: &Applied) {
+    pub(crate) fn remember(&self, wanted: &Wanted, current: &Current, applied: &Applied) {
         let instance = wanted.name.as_str();
         let written = &applied.written;
         let removed = ["Secret", "ServiceAccount", "RoleBinding"];

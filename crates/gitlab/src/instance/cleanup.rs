@@ -25,7 +25,6 @@ use crate::storage::Derived;
 
 /// A deleted instance.
 pub struct CleanupTarget {
-    /// Its name.
     pub name: String,
     /// The derived Secrets in the status.
     pub secrets: Vec<String>,
@@ -45,7 +44,6 @@ pub struct CleanupState {
     pub parent: Parent,
 }
 
-/// The plan of a cleanup.
 pub struct CleanupPlan {
     /// The writes, in this order.
     pub changes: Vec<ObjectChange>,

@@ -1,16 +1,16 @@
 //! The controller of `GitlabInstance`. Each step of a reconcile is one file.
 
-pub mod apply;
-pub mod cache;
-pub mod cleanup;
-pub mod observe;
-pub mod plan;
-pub mod prerequisites;
-pub mod report;
-pub mod target;
+pub(crate) mod apply;
+pub(crate) mod cache;
+pub(crate) mod cleanup;
+pub(crate) mod observe;
+pub(crate) mod plan;
+pub(crate) mod prerequisites;
+pub(crate) mod report;
+pub(crate) mod target;
 #[cfg(test)]
 mod tests;
-pub mod validate;
+pub(crate) mod validate;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::StatefulSet;

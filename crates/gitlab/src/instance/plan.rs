@@ -24,7 +24,6 @@ use crate::storage::{Buckets, Derived};
 use crate::values::{self, ChartVersion, Input};
 use crate::versions;
 
-/// The plan.
 pub struct Plan {
     /// The writes, in this order.
     pub changes: Vec<ObjectChange>,
@@ -35,7 +34,7 @@ pub struct Plan {
 }
 
 /// Plans the writes.
-pub fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Result<Plan, Problem> {
+pub(crate) fn plan(wanted: &Wanted, observed: &Observed, inputs: &mut Inputs<'_>) -> Result<Plan, Problem> {
     let Observed {
         current,
         prerequisites,

@@ -8,11 +8,8 @@ use crate::versions::Version;
 
 /// A valid instance.
 pub struct Wanted {
-    /// Its name.
     pub name: String,
-    /// Its namespace.
     pub namespace: String,
-    /// Its spec.
     pub spec: GitlabInstanceSpec,
     /// The derived Secrets in the status, of this operator or a predecessor.
     pub secrets: Vec<String>,
@@ -32,7 +29,7 @@ impl Wanted {
     }
 
     /// The Secrets that the spec names or implies, by role: license, database, Redis, buckets, mail.
-    pub fn named_secrets(&self) -> [Option<String>; 5] {
+    pub(crate) fn named_secrets(&self) -> [Option<String>; 5] {
         [
             self.spec.license_secret.clone(),
             self.postgres_secret(),
@@ -43,21 +40,21 @@ impl Wanted {
     }
 
     /// The Secret of the database, provided or managed; `None` if only the chart's values configure it.
-    pub fn postgres_secret(&self) -> Option<String> {
+    pub(crate) fn postgres_secret(&self) -> Option<String> {
         let spec = &self.spec.postgres;
         let made = spec.managed.then(|| percona::secret_name(&self.name));
         spec.credentials_secret.clone().or(made)
     }
 
     /// The Secret of Redis, likewise.
-    pub fn redis_secret(&self) -> Option<String> {
+    pub(crate) fn redis_secret(&self) -> Option<String> {
         let spec = &self.spec.redis;
         let made = spec.managed.then(|| redis::auth_name(&self.name));
         spec.credentials_secret.clone().or(made)
     }
 
     /// Whether Elasticsearch is created: the Community Edition cannot use it.
-    pub fn needs_elasticsearch(&self) -> bool {
+    pub(crate) fn needs_elasticsearch(&self) -> bool {
         self.spec.elasticsearch.managed && self.spec.edition == Edition::Ee
     }
 }

@@ -10,7 +10,7 @@ use super::target::Wanted;
 use crate::values;
 
 /// The reason of everything that only a change of the spec can fix.
-pub const INVALID: &str = "InvalidSpec";
+pub(crate) const INVALID: &str = "InvalidSpec";
 
 /// Helm limits release names to 53 characters, and children have longer names than their instance.
 const LONGEST_NAME: usize = 40;
@@ -18,7 +18,7 @@ const LONGEST_NAME: usize = 40;
 const LONGEST_WITH_ELASTICSEARCH: usize = 33;
 
 /// The target of an instance that is not being deleted.
-pub fn validate(instance: &GitlabInstance) -> Result<Wanted, Problem> {
+pub(crate) fn validate(instance: &GitlabInstance) -> Result<Wanted, Problem> {
     let name = instance.name_any();
     let longest = if instance.spec.elasticsearch.managed {
         LONGEST_WITH_ELASTICSEARCH

@@ -10,7 +10,7 @@ use super::Buckets;
 
 /// A derived Secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Derived {
+pub(crate) enum Derived {
     /// For the container registry: the settings of its S3 driver.
     Registry,
     /// For Rails and Workhorse: a connection.
@@ -22,17 +22,17 @@ pub enum Derived {
 /// A text that could not be serialized.
 #[derive(Debug, thiserror::Error)]
 #[error("the Secret {name} cannot be written")]
-pub struct Unwritable {
+pub(crate) struct Unwritable {
     name: String,
     source: serde_saphyr::ser::Error,
 }
 
 impl Derived {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Registry, Self::Rails, Self::Backup];
+    pub(crate) const ALL: [Self; 3] = [Self::Registry, Self::Rails, Self::Backup];
 
     /// The Secret's name.
-    pub fn name(self, instance: &str) -> String {
+    pub(crate) fn name(self, instance: &str) -> String {
         let part = match self {
             Self::Registry => "registry",
             Self::Rails => "rails",
@@ -42,7 +42,7 @@ impl Derived {
     }
 
     /// The only key in it.
-    pub const fn key(self) -> &'static str {
+    pub(crate) const fn key(self) -> &'static str {
         match self {
             Self::Rails => "connection",
             Self::Registry | Self::Backup => "config",
@@ -50,12 +50,12 @@ impl Derived {
     }
 
     /// The names of all derived Secrets.
-    pub fn names(instance: &str) -> [String; 3] {
+    pub(crate) fn names(instance: &str) -> [String; 3] {
         Self::ALL.map(|derived| derived.name(instance))
     }
 
     /// The Secret.
-    pub fn object(self, instance: &str, buckets: &Buckets) -> Result<Value, Unwritable> {
+    pub(crate) fn object(self, instance: &str, buckets: &Buckets) -> Result<Value, Unwritable> {
         let text = self.text(instance, buckets)?;
         Ok(json!({
             "apiVersion": "v1",
@@ -67,7 +67,7 @@ impl Derived {
     }
 
     /// The text under that key.
-    pub fn text(self, instance: &str, buckets: &Buckets) -> Result<SecretString, Unwritable> {
+    pub(crate) fn text(self, instance: &str, buckets: &Buckets) -> Result<SecretString, Unwritable> {
         let text = match self {
             Self::Registry => yaml(&registry(buckets)),
             Self::Rails => yaml(&rails(buckets)),

@@ -14,7 +14,7 @@ use k8s_openapi::ByteString;
 use secrecy::SecretString;
 use stanchion_api::gitlab::Domains;
 
-pub use derived::{Derived, Unwritable};
+pub(crate) use derived::Derived;
 use endpoint::Endpoint;
 use reader::Reader;
 

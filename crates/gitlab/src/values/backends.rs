@@ -75,7 +75,6 @@ fn direct_psql(server: &Address) -> Value {
     json!({ "gitlab": { "migrations": psql, "toolbox": psql } })
 }
 
-/// Redis.
 pub(super) fn redis(input: &Input<'_>) -> Value {
     let bundled = input
         .chart

@@ -6,7 +6,7 @@
 /// The chart's version, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub struct ChartVersion {
+pub(crate) struct ChartVersion {
     pub major: u32,
     pub minor: u32,
     pub patch: u32,
@@ -14,14 +14,14 @@ pub struct ChartVersion {
 
 impl ChartVersion {
     /// Newer than any version: an unknown version counts as the newest.
-    pub const NEWEST: Self = Self {
+    pub(crate) const NEWEST: Self = Self {
         major: u32::MAX,
         minor: u32::MAX,
         patch: u32::MAX,
     };
 
     /// Parses a version. Open parts of a range such as `9.x` or `~9.2` count as the newest.
-    pub fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let mut numbers = text
             .trim_start_matches(['v', '~', '^', '=', ' '])
             .splitn(3, '.')
@@ -38,7 +38,7 @@ impl ChartVersion {
     }
 
     /// Whether the chart can store objects without buckets, in its bundled `MinIO`.
-    pub const fn bundles_minio(&self) -> bool {
+    pub(crate) const fn bundles_minio(&self) -> bool {
         self.bundles_backends()
     }
 

@@ -6,7 +6,7 @@ use stanchion_api::gitlab::Values;
 /// Merges `over` into `values`: maps are merged, everything else is replaced, lists as a whole. Null removes a value,
 /// so that the chart's own default applies: null itself is not passed to Helm, which would remove the default, too, and
 /// break templates.
-pub fn merge(values: &mut Values, over: &Values) {
+pub(crate) fn merge(values: &mut Values, over: &Values) {
     for (key, new) in over {
         match (values.get_mut(key), new) {
             (_, Value::Null) => {

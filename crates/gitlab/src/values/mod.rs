@@ -26,18 +26,17 @@ use stanchion_api::gitlab::{GitlabInstanceSpec, ProfileDefaults, Values};
 use crate::login::{Mail, Psql, RedisLogin};
 use crate::storage::Buckets;
 
-pub use chart::ChartVersion;
-pub use checksums::Checksums;
-pub use merge::merge;
+pub(crate) use chart::ChartVersion;
+pub(crate) use checksums::Checksums;
+pub(crate) use merge::merge;
 use merge::{lay, tidy};
-pub use named::{names_object_storage, names_psql, names_redis, psql_host};
+pub(crate) use named::{names_object_storage, names_psql, names_redis, psql_host};
 
 /// The inputs of the values.
 #[derive(Clone, Copy, Debug)]
-pub struct Input<'a> {
+pub(crate) struct Input<'a> {
     /// The instance's name.
     pub name: &'a str,
-    /// Its spec.
     pub spec: &'a GitlabInstanceSpec,
     /// The defaults of its profile; empty without a profile.
     pub profile: &'a ProfileDefaults,
@@ -71,7 +70,7 @@ const SUBJECTS: [fn(&Input<'_>) -> Value; 9] = [
 ];
 
 /// The values for an instance.
-pub fn compose(input: &Input<'_>) -> Values {
+pub(crate) fn compose(input: &Input<'_>) -> Values {
     let mut values = Values::new();
     lay(&mut values, backends::BUNDLED.map(|part| part(input)));
     merge(&mut values, &input.profile.values);

@@ -4,24 +4,24 @@ use serde_json::Value;
 use stanchion_api::gitlab::Values;
 
 /// Whether these values configure the database.
-pub fn names_psql(values: &Values) -> bool {
+pub(crate) fn names_psql(values: &Values) -> bool {
     says(values, &["global", "psql", "host"]) || says(values, &["global", "psql", "main", "host"])
 }
 
 /// The database's host in these values.
-pub fn psql_host(values: &Values) -> Option<&str> {
+pub(crate) fn psql_host(values: &Values) -> Option<&str> {
     let host = find(values, &["global", "psql", "host"])
         .or_else(|| find(values, &["global", "psql", "main", "host"]));
     host.and_then(Value::as_str).filter(|host| !host.is_empty())
 }
 
 /// Whether these values configure Redis.
-pub fn names_redis(values: &Values) -> bool {
+pub(crate) fn names_redis(values: &Values) -> bool {
     says(values, &["global", "redis", "host"]) || says(values, &["global", "redis", "redisYmlOverride"])
 }
 
 /// Whether these values configure object storage, or the chart's own `MinIO`.
-pub fn names_object_storage(values: &Values) -> bool {
+pub(crate) fn names_object_storage(values: &Values) -> bool {
     says(values, &["global", "appConfig", "object_store", "connection"])
         || says(values, &["global", "appConfig", "object_store", "enabled"])
         || find(values, &["global", "minio", "enabled"]).is_some_and(Value::is_boolean)

@@ -10,10 +10,10 @@ mod version;
 
 use stanchion_api::gitlab::Values;
 
-pub use path::{Blocked, path};
-pub use postgres::postgres;
-pub use resolve::{Known, Unknown, by_chart, resolve};
-pub use version::{Minor, NotAVersion, Version};
+pub(crate) use path::path;
+pub(crate) use postgres::postgres;
+pub(crate) use resolve::{by_chart, resolve};
+pub(crate) use version::{Minor, Version};
 
 /// A version that can be installed, and its chart.
 #[derive(Clone, Debug, PartialEq)]

@@ -19,14 +19,13 @@ const REGULAR_SINCE: (u32, u32) = (17, 5);
 
 /// Why there is no upgrade path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Blocked {
+pub(crate) enum Blocked {
     /// Migrations of the database cannot be undone.
     #[error(
         "{running} runs, and GitLab cannot go back to {target}: the database has been migrated. Ask for {running} or \
          newer, or restore a backup that was made with {target} into a new instance"
     )]
     Downgrade {
-        /// The running version.
         running: Version,
         /// The requested version.
         target: Version,
@@ -39,7 +38,6 @@ pub enum Blocked {
     StopMissing {
         /// The missing stop.
         stop: Minor,
-        /// The running version.
         running: Version,
         /// The requested version.
         target: Version,
@@ -49,7 +47,11 @@ pub enum Blocked {
 /// The remaining steps, in order; the last is the target. Empty if the target runs.
 ///
 /// A stop is passed once any patch of its minor version runs; it is installed with the newest patch in the map.
-pub fn path(map: &GitlabVersionMapSpec, running: &Version, target: &Step) -> Result<Vec<Step>, Blocked> {
+pub(crate) fn path(
+    map: &GitlabVersionMapSpec,
+    running: &Version,
+    target: &Step,
+) -> Result<Vec<Step>, Blocked> {
     let (running, goal) = (*running, target.version);
     if goal < running {
         return Err(Blocked::Downgrade {

@@ -27,7 +27,7 @@ const KNOWN: [(u32, RangeInclusive<u32>); 5] = [
 
 /// The major versions of PostgreSQL for a version of GitLab: below the start it fails, beyond the end it is untested.
 /// An unknown version counts as the nearest known one.
-pub fn postgres(version: &Version) -> RangeInclusive<u32> {
+pub(crate) fn postgres(version: &Version) -> RangeInclusive<u32> {
     let [(_, oldest), ..] = &KNOWN;
     KNOWN
         .iter()

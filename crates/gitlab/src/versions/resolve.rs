@@ -11,7 +11,7 @@ const NAMED: usize = 8;
 
 /// The contents of the version map, for errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
+pub(crate) struct Known {
     /// The newest versions, newest first.
     pub versions: Vec<Version>,
     /// Aliases and their targets.
@@ -20,7 +20,7 @@ pub struct Known {
 
 /// A version that cannot be found in the version map.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unknown {
+pub(crate) enum Unknown {
     /// Neither an alias, nor a version, nor a prefix of one.
     #[error(
         "the version map has no version \"{wanted}\": {known}. Add it to the map, or ask for one that is there"
@@ -63,7 +63,7 @@ pub enum Unknown {
 
 /// The version and the chart of `wanted`: an alias, an exact version, or a prefix, which selects the highest version
 /// that begins with it.
-pub fn resolve(map: &GitlabVersionMapSpec, wanted: &str) -> Result<Step, Unknown> {
+pub(crate) fn resolve(map: &GitlabVersionMapSpec, wanted: &str) -> Result<Step, Unknown> {
     let (aliases, name) = follow(map, wanted)?;
     if let Some(found) = steps(map)
         .filter(|(version, _)| begins_with(version, name))
@@ -93,7 +93,7 @@ pub fn resolve(map: &GitlabVersionMapSpec, wanted: &str) -> Result<Step, Unknown
 }
 
 /// The version that the map installs with this chart; the highest if there are several.
-pub fn by_chart(map: &GitlabVersionMapSpec, chart: &str) -> Option<Step> {
+pub(crate) fn by_chart(map: &GitlabVersionMapSpec, chart: &str) -> Option<Step> {
     steps(map)
         .filter(|(_, entry)| entry.chart_version == chart)
         .max_by_key(|(version, _)| *version)

@@ -17,7 +17,6 @@ use crate::backends::{elasticsearch, percona, redis};
 /// The backends that other operators run.
 #[derive(Clone, Default)]
 pub struct Backends {
-    /// Their objects, by kind.
     pub objects: HashMap<&'static ExternalKind, Backend>,
     /// The `StatefulSets` of the Redis, by name.
     pub stateful_sets: BTreeMap<String, StatefulSet>,
@@ -45,14 +44,14 @@ impl Backends {
 
 impl Backend {
     /// Whether it exists and the operator did not create it: it may be somebody's database.
-    pub fn is_somebody_elses(&self) -> bool {
+    pub(crate) fn is_somebody_elses(&self) -> bool {
         let object = self.object.as_ref();
         object.is_some_and(|object| !is_made_here(&object.metadata))
     }
 }
 
 /// Whether the operator created it.
-pub fn is_made_here(meta: &ObjectMeta) -> bool {
+pub(crate) fn is_made_here(meta: &ObjectMeta) -> bool {
     let label = meta.labels.as_ref().and_then(|labels| labels.get(MANAGED_BY.0));
     label.map(String::as_str) == Some(MANAGED_BY.1)
 }

@@ -22,7 +22,6 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 pub enum Database {
     /// Its answer decides nothing in this pass.
     NotAsked,
-    /// It answered.
     Answered(Answer),
     /// Why there is no answer.
     NoAnswer(String),

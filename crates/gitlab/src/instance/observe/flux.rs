@@ -22,7 +22,6 @@ pub struct Flux {
     pub release_kind: Option<ServedKind>,
     /// The chart repository.
     pub repository: Option<DynamicObject>,
-    /// The release.
     pub release: Option<DynamicObject>,
 }
 

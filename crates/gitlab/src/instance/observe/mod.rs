@@ -15,10 +15,14 @@ use stanchion_api::{GitlabProfile, GitlabVersionMap};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::{Problem, Reader};
 
+#[cfg(test)]
+pub(crate) use self::backends::Backend;
 pub(super) use self::backends::retained;
-pub use self::backends::{Backend, Backends, is_made_here};
-pub use self::database::{Answer, Database};
-pub use self::flux::Flux;
+pub(crate) use self::backends::{Backends, is_made_here};
+#[cfg(test)]
+pub(crate) use self::database::Answer;
+pub(crate) use self::database::Database;
+pub(crate) use self::flux::Flux;
 pub(super) use self::flux::release;
 use super::cache::{Cached, InstanceCache, Shapes};
 use super::prerequisites::Prerequisites;
@@ -44,7 +48,6 @@ pub struct Observed {
 pub struct Current {
     /// The instance as the owner of writes.
     pub parent: Parent,
-    /// The version map.
     pub map: Option<GitlabVersionMapSpec>,
     /// The profile, if one is named and exists.
     pub profile: Option<GitlabProfileSpec>,
@@ -66,7 +69,6 @@ pub struct Current {
     pub record: Option<ConfigMap>,
     /// The objects of other operators.
     pub backends: Backends,
-    /// The objects of Flux.
     pub flux: Flux,
     /// The release that Helm itself deployed, if Flux has none; or why it cannot be read.
     pub helm: Option<Result<Deployed, Unreadable>>,
@@ -75,7 +77,7 @@ pub struct Current {
 }
 
 /// Reads everything that the plan needs.
-pub async fn observe(
+pub(crate) async fn observe(
     setup: &Setup,
     cache: &InstanceCache,
     read: &Reader,
@@ -144,7 +146,6 @@ async fn current(
     })
 }
 
-/// The version map.
 async fn map(read: &Reader, cached: Option<&Cached>) -> Result<Option<GitlabVersionMapSpec>, Problem> {
     if read.is_unchanged_cluster_wide::<GitlabVersionMap>(DEFAULT_MAP)
         && let Some(cached) = cached

@@ -1,5 +1,7 @@
 //! The backends, the buckets and the mail server: how GitLab reaches each of them, or what it waits for.
 
+use k8s_openapi::api::core::v1::Secret;
+use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use stanchion_api::gitlab::ElasticsearchAddress;
 
@@ -12,6 +14,31 @@ use crate::backends::{Readiness, elasticsearch as es, external, percona, redis a
 use crate::login::{Mail, Psql, RedisLogin};
 use crate::storage::{Buckets, Parts};
 
+/// A Secret that the user provides: the field that names it, and the reasons if it is missing or incomplete.
+struct Provided(&'static str, &'static str, &'static str);
+
+const POSTGRES: Provided = Provided("postgres", "PostgresSecretMissing", "PostgresSecretIncomplete");
+const REDIS: Provided = Provided("redis", "RedisSecretMissing", "RedisSecretIncomplete");
+const STORAGE: Provided = Provided("objectStorage", "S3SecretMissing", "S3BucketsIncomplete");
+const SMTP: Provided = Provided("smtp", "SmtpSecretMissing", "SmtpSecretIncomplete");
+
+impl Provided {
+    fn read<T, E: ToString>(
+        &self,
+        current: &Current,
+        name: Option<&String>,
+        read: impl FnOnce(&Secret) -> Result<T, E>,
+    ) -> Check<Option<T>> {
+        let Self(field, missing, incomplete) = self;
+        let Some(name) = name else {
+            return Ok(None);
+        };
+        let read = read(named(&current.secrets, name, missing, field)?);
+        read.map(Some)
+            .map_err(|error| Blocker::failed(incomplete, error.to_string()))
+    }
+}
+
 /// The login to the database: managed by Percona's operator, provided, or configured in the chart's values.
 pub(super) fn postgres(
     wanted: &Wanted,
@@ -22,13 +49,7 @@ pub(super) fn postgres(
     if spec.managed {
         return managed_postgres(wanted, current, requests).map(Some);
     }
-    let Some(name) = &spec.credentials_secret else {
-        return Ok(None);
-    };
-    let secret = named(&current.secrets, name, "PostgresSecretMissing", "postgres")?;
-    external::psql(secret)
-        .map(Some)
-        .map_err(|error| Blocker::failed("PostgresSecretIncomplete", error.to_string()))
+    POSTGRES.read(current, spec.credentials_secret.as_ref(), external::psql)
 }
 
 fn managed_postgres(wanted: &Wanted, current: &Current, requests: &BackendRequest<'_>) -> Check<Psql> {
@@ -73,13 +94,7 @@ pub(super) fn redis(
     if spec.managed {
         return managed_redis(wanted, current, requests).map(Some);
     }
-    let Some(name) = &spec.credentials_secret else {
-        return Ok(None);
-    };
-    let secret = named(&current.secrets, name, "RedisSecretMissing", "redis")?;
-    external::redis(secret)
-        .map(Some)
-        .map_err(|error| Blocker::failed("RedisSecretIncomplete", error.to_string()))
+    REDIS.read(current, spec.credentials_secret.as_ref(), external::redis)
 }
 
 /// The custom resources have no status: readiness comes from their `StatefulSets`.
@@ -136,30 +151,20 @@ pub(super) fn elasticsearch(wanted: &Wanted, current: &Current) -> Check<Option<
     }
 }
 
-/// The buckets.
 pub(super) fn storage(wanted: &Wanted, current: &Current) -> Check<Option<Buckets>> {
-    let Some(name) = &wanted.spec.object_storage.credentials_secret else {
-        return Ok(None);
-    };
-    let secret = named(&current.secrets, name, "S3SecretMissing", "objectStorage")?;
-    let data = secret.data.clone().unwrap_or_default();
-    Buckets::read(&data, Parts::of(&wanted.spec.domains))
-        .map(Some)
-        .map_err(|error| {
-            Blocker::failed(
-                "S3BucketsIncomplete",
-                format!("objectStorage: Secret {name}: {error}"),
-            )
-        })
+    let name = wanted.spec.object_storage.credentials_secret.as_ref();
+    STORAGE.read(current, name, |secret| {
+        let data = secret.data.clone().unwrap_or_default();
+        Buckets::read(&data, Parts::of(&wanted.spec.domains))
+            .map_err(|error| format!("objectStorage: Secret {}: {error}", secret.name_any()))
+    })
 }
 
 /// The mail server.
 pub(super) fn mail(wanted: &Wanted, current: &Current) -> Check<Option<Mail>> {
-    let Some(name) = &wanted.spec.smtp.credentials_secret else {
-        return Ok(None);
-    };
-    let secret = named(&current.secrets, name, "SmtpSecretMissing", "smtp")?;
-    let mail = external::mail(secret);
-    mail.map(Some)
-        .map_err(|error| Blocker::failed("SmtpSecretIncomplete", error.to_string()))
+    SMTP.read(
+        current,
+        wanted.spec.smtp.credentials_secret.as_ref(),
+        external::mail,
+    )
 }

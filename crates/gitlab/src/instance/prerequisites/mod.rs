@@ -14,8 +14,8 @@ use stanchion_kernel::external::ExternalKind;
 use stanchion_kernel::problem::Retry;
 use stanchion_kernel::{Class, Done, Problem};
 
-pub use release::{Account, FluxKinds};
-pub use upgrade::{Held, UpgradePlan, Wait};
+pub(crate) use release::{Account, FluxKinds};
+pub(crate) use upgrade::{UpgradePlan, Wait};
 
 use super::observe::Current;
 use super::target::Wanted;
@@ -27,7 +27,7 @@ use crate::storage::Buckets;
 use crate::values;
 
 /// A usable dependency, or what blocks it.
-pub type Check<T> = Result<T, Blocker>;
+pub(crate) type Check<T> = Result<T, Blocker>;
 
 /// What blocks an instance.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,6 @@ pub struct Blocker {
     pub phase: Phase,
     /// The reason, one word.
     pub reason: &'static str,
-    /// The message.
     pub message: String,
     /// When to retry, if nothing reports the end.
     pub requeue_after: Option<Duration>,
@@ -51,7 +50,7 @@ impl Blocker {
     }
 
     /// Another operator is provisioning.
-    pub fn provisioning(reason: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn provisioning(reason: &'static str, message: impl Into<String>) -> Self {
         Self::new(Class::Dependency, Phase::Provisioning, reason, message)
     }
 
@@ -119,11 +118,9 @@ pub struct Prerequisites {
     pub license: Check<()>,
     /// Whether the existing release may be adopted.
     pub ours: Check<()>,
-    /// The chart repository.
     pub repository: Check<ChartRepository>,
     /// The `ServiceAccount` that Flux installs with.
     pub account: Check<Account>,
-    /// The kinds of Flux.
     pub flux: Check<FluxKinds>,
     /// Whether there is object storage, provided or from the chart.
     pub stored: Check<()>,
@@ -132,32 +129,26 @@ pub struct Prerequisites {
 }
 
 /// What the backends are made from.
-pub struct BackendInputs<'a> {
+pub(crate) struct BackendInputs<'a> {
     /// The version and its upgrade path.
     pub upgrade: &'a UpgradePlan,
-    /// The profile.
     pub profile: Option<&'a GitlabProfileSpec>,
 }
 
 /// What the release is made from.
-pub struct ReleaseInputs<'a> {
+pub(crate) struct ReleaseInputs<'a> {
     /// The version and its upgrade path.
     pub upgrade: &'a UpgradePlan,
-    /// The profile.
     pub profile: Option<&'a GitlabProfileSpec>,
-    /// The chart repository.
     pub repository: &'a ChartRepository,
     /// The `ServiceAccount` that Flux installs with.
     pub account: &'a Account,
     /// The database.
     pub postgres: Option<&'a Psql>,
-    /// Redis.
     pub redis: Option<&'a RedisLogin>,
-    /// The buckets.
     pub storage: Option<&'a Buckets>,
     /// The mail server.
     pub mail: Option<&'a Mail>,
-    /// The kinds of Flux.
     pub flux: &'a FluxKinds,
 }
 
@@ -191,7 +182,7 @@ impl Prerequisites {
 
     /// Decides about the upgrade again, with the database's answer.
     #[must_use]
-    pub fn with_answer(self, wanted: &Wanted, current: &Current) -> Self {
+    pub(crate) fn with_answer(self, wanted: &Wanted, current: &Current) -> Self {
         let upgrade = upgrade::find(wanted, current, self.release.as_ref());
         Self {
             stored: release::stored(wanted, &upgrade),
@@ -201,7 +192,7 @@ impl Prerequisites {
     }
 
     /// What the backends are made from; or what blocks everything, because it is unknown what to create.
-    pub fn for_backends(&self) -> Result<BackendInputs<'_>, &Blocker> {
+    pub(crate) fn for_backends(&self) -> Result<BackendInputs<'_>, &Blocker> {
         Ok(BackendInputs {
             upgrade: self.upgrade.as_ref()?,
             profile: self.profile.as_ref()?.as_ref(),
@@ -209,7 +200,7 @@ impl Prerequisites {
     }
 
     /// What the release is made from; or what blocks it. The first of several blockers is reported.
-    pub fn for_release(&self) -> Result<ReleaseInputs<'_>, &Blocker> {
+    pub(crate) fn for_release(&self) -> Result<ReleaseInputs<'_>, &Blocker> {
         let BackendInputs { upgrade, profile } = self.for_backends()?;
         self.ours.as_ref()?;
         let (repository, account) = (self.repository.as_ref()?, self.account.as_ref()?);
@@ -238,18 +229,18 @@ impl Prerequisites {
     }
 
     /// What the instance lacks, whatever its release does.
-    pub fn unmet(&self) -> Option<&Blocker> {
+    pub(crate) fn unmet(&self) -> Option<&Blocker> {
         self.for_release().err().or(self.elasticsearch.as_ref().err())
     }
 
     /// What keeps the instance from being ready, besides the release itself.
-    pub fn before_ready(&self) -> Option<&Blocker> {
+    pub(crate) fn before_ready(&self) -> Option<&Blocker> {
         self.unmet().or(self.held())
     }
 }
 
 /// A unique identifier of the instance's database. `None` while it is unknown.
-pub fn database(wanted: &Wanted, current: &Current) -> Option<String> {
+pub(crate) fn database(wanted: &Wanted, current: &Current) -> Option<String> {
     let spec = &wanted.spec.postgres;
     if spec.managed {
         let cluster = current.backends.of(&PERCONA).object.as_ref()?;

@@ -22,9 +22,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// The kinds of Flux, as the cluster serves them.
 #[derive(Clone, Debug)]
 pub struct FluxKinds {
-    /// Repositories.
     pub repositories: ServedKind,
-    /// Releases.
     pub releases: ServedKind,
 }
 
@@ -127,7 +125,6 @@ pub(super) fn account(
     Ok(Account::Own(account::name(&wanted.name)))
 }
 
-/// The profile.
 pub(super) fn profile(wanted: &Wanted, current: &Current) -> Check<Option<GitlabProfileSpec>> {
     let Some(name) = &wanted.spec.profile else {
         return Ok(None);

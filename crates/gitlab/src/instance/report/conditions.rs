@@ -88,7 +88,6 @@ fn state<T>(conditions: &mut Conditions, kind: &str, finding: &Check<Option<T>>,
     }
 }
 
-/// The condition of the release.
 pub(super) fn released(conditions: &mut Conditions, release: Option<&Release>) {
     let Some(release) = release else {
         conditions.clear(condition::RELEASED);

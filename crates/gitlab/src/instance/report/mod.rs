@@ -21,7 +21,7 @@ use crate::flux::{Progress, Release};
 use crate::storage::Derived;
 
 /// Every condition of this kind.
-pub const CONDITIONS: &[&str] = &[
+pub(crate) const CONDITIONS: &[&str] = &[
     condition::READY,
     condition::POSTGRES_READY,
     condition::REDIS_READY,
@@ -34,7 +34,7 @@ pub const CONDITIONS: &[&str] = &[
 const LONGEST_QUOTE: usize = 1024;
 
 /// Events on transitions of conditions.
-pub const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
+pub(crate) const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
     condition: condition::READY,
     status: "True",
     kind: Severity::Normal,
@@ -44,7 +44,7 @@ pub const TRANSITION_EVENTS: &[TransitionEvent] = &[TransitionEvent {
 type InstanceOutcome<'a> = Outcome<'a, GitlabController>;
 
 /// The status after a pass.
-pub fn report(
+pub(crate) fn report(
     instance: &GitlabInstance,
     outcome: &InstanceOutcome<'_>,
     now: Timestamp,
@@ -60,8 +60,7 @@ pub fn report(
     report
 }
 
-/// The status of a suspended instance.
-pub fn report_suspended(instance: &GitlabInstance, now: Timestamp) -> Report<GitlabInstanceStatus> {
+pub(crate) fn report_suspended(instance: &GitlabInstance, now: Timestamp) -> Report<GitlabInstanceStatus> {
     let mut status = instance.status.clone().unwrap_or_default();
     status.phase = Some(Phase::Suspended);
     let words = "suspended: nothing is touched until spec.suspend is false";
