@@ -12,6 +12,7 @@ mod cli;
 #[cfg(feature = "otlp")]
 mod collector;
 mod crds;
+mod doctor;
 mod documents;
 mod environment;
 mod generated;

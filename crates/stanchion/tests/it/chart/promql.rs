@@ -4,7 +4,7 @@
 const AGGREGATIONS: [&str; 5] = ["avg", "count", "max", "min", "sum"];
 /// Functions that take a range, and functions that take an instant.
 const OF_A_RANGE: [&str; 4] = ["increase", "irate", "max_over_time", "rate"];
-const OF_AN_INSTANT: [&str; 4] = ["absent", "clamp_min", "histogram_quantile", "time"];
+const OF_AN_INSTANT: [&str; 5] = ["absent", "clamp_min", "histogram_quantile", "time", "vector"];
 const OPERATORS: [&str; 15] = [
     "==", "!=", ">=", "<=", ">", "<", "+", "-", "*", "/", "%", "^", "and", "or", "unless",
 ];
