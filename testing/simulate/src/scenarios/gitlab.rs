@@ -10,6 +10,7 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 use serde_json::{Map, Value, json};
+use stanchion_gitlab::storage::Buckets;
 use stanchion_gitlab::{GitlabController, Setup};
 use stanchion_kernel::Scope;
 use stanchion_kernel::driver::Operator;
@@ -230,8 +231,7 @@ fn secrets_brought(number: u32) -> [(&'static str, Value); 3] {
         "accessKey": "access", "secretKey": format!("{CANARY}-{number}"), "endpoint": "https://s3.example.com",
         "region": "eu-1",
     });
-    let classes = "registry lfs artifacts uploads packages mr-diffs terraform ci-secure-files dependency-proxy backups pages";
-    for class in classes.split(' ') {
+    for class in Buckets::NAMES {
         buckets[format!("bucket.{class}")] = json!(format!("b-{class}"));
     }
     let password = format!("{CANARY}-{number}");
