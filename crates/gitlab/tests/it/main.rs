@@ -23,3 +23,4 @@ mod takeover;
 mod tenant_isolation;
 mod test_env;
 mod version_upgrades;
+mod webhook;

@@ -115,8 +115,9 @@ pub(crate) fn private_keys(signing: &SigningKey, accepted: &Accepted<'_>) -> Opt
 }
 
 /// The other components' set: all verifying keys. It contains the shared secrets, so it is itself secret. Storage signs
-/// URLs with the first shared secret of its set, so that set begins with a separate key, which no rotation replaces;
-/// the key has an id, by which Storage finds it before those without.
+/// URLs with the `urlSigningKey` of its set, and without one with the shared secret, which a rotation replaces. It
+/// verifies them with the first shared secret of the list that has the id of the token or none, so the list contains
+/// that key, too, before those without an id.
 pub(crate) fn key_set(
     signing: &SigningKey,
     accepted: &Accepted<'_>,
@@ -130,10 +131,14 @@ pub(crate) fn key_set(
     });
     let all: Vec<Value> = std::iter::once(signing.public())
         .chain(accepted.public.iter().cloned())
-        .chain(urls)
+        .chain(urls.clone())
         .chain(accepted.secrets.iter().map(|secret| shared(secret)))
         .collect();
-    json!({ "keys": all }).to_string().into()
+    let mut set = json!({ "keys": all });
+    if let Some(urls) = urls {
+        put(&mut set, "urlSigningKey", urls);
+    }
+    set.to_string().into()
 }
 
 fn verifying(accepted: &Accepted<'_>) -> impl Iterator<Item = Value> {

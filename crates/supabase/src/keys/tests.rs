@@ -246,13 +246,16 @@ fn a_secret_of_the_users_own_is_used_and_its_exchange_is_a_rotation() {
     ));
 }
 
-/// Storage signs URLs with the first shared secret of its set; a URL outlives a rotation.
+/// Storage signs URLs with the key that its set names for that, and verifies them with the first shared secret of the
+/// list whose id fits; a URL outlives a rotation.
 #[test]
 fn storage_signs_urls_with_a_key_that_no_rotation_replaces() {
     let url_key = |keys: &Keys| {
         let set: serde_json::Value = serde_json::from_str(text(keys, key::STORAGE_JWKS)).unwrap();
-        let set = set["keys"].as_array().unwrap().clone();
-        set.into_iter().find(|key| key["kty"] == "oct").unwrap()
+        let mut verifying = set["keys"].as_array().unwrap().iter();
+        let verifies = verifying.find(|key| key["kty"] == "oct").unwrap();
+        assert_eq!(&set["urlSigningKey"], verifies);
+        verifies.clone()
     };
     let first = run(Keys::default(), &request(None), 1);
     let before = url_key(&first);

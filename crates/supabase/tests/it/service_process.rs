@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
@@ -121,6 +121,24 @@ impl Service {
         let answer = try_send(method, &url, header, body).await;
         answer.unwrap_or_else(|| panic!("no answer from {url}\n{}", self.process.log()))
     }
+
+    /// Sends a request with these headers, and returns the whole answer. Redirects are not followed.
+    pub(crate) async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response<Bytes> {
+        let url = format!("{}{path}", self.base);
+        let mut request = Request::builder().method(method).uri(&url);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(body.to_owned()))).unwrap();
+        let answer = carry(request).await;
+        answer.unwrap_or_else(|| panic!("no answer from {url}\n{}", self.process.log()))
+    }
 }
 
 async fn answers(url: &str) -> Result<(), String> {
@@ -145,13 +163,13 @@ async fn try_send(
         request = request.header(name, value);
     }
     let body = body.map(Value::to_string).unwrap_or_default();
-    let request = request.body(Full::new(Bytes::from(body))).unwrap();
-    let answer = Client::builder(TokioExecutor::new())
-        .build_http()
-        .request(request)
-        .await
-        .ok()?;
-    let status = answer.status();
-    let body = answer.into_body().collect().await.ok()?.to_bytes();
-    Some((status, body))
+    let answer = carry(request.body(Full::new(Bytes::from(body))).unwrap()).await?;
+    Some((answer.status(), answer.into_body()))
+}
+
+async fn carry(request: Request<Full<Bytes>>) -> Option<Response<Bytes>> {
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let (head, body) = client.request(request).await.ok()?.into_parts();
+    let body = body.collect().await.ok()?.to_bytes();
+    Some(Response::from_parts(head, body))
 }

@@ -10,6 +10,7 @@ mod gateway;
 mod keys;
 mod kong;
 mod kong_plugins;
+mod mail_links;
 mod options;
 mod quiet;
 mod settings;

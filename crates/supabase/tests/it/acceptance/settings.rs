@@ -2,11 +2,15 @@
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Container, EnvVar};
+use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::api::networking::v1::Ingress;
+use kube::Api;
+use kube::api::ListParams;
 use serde_json::{Value, json};
+use stanchion_api::SupabaseProject;
 
 use super::shop;
-use crate::test_env::{TestEnv, container};
+use crate::test_env::{TestEnv, container, is_running};
 
 fn variable<'a>(container: &'a Container, name: &str) -> Vec<&'a EnvVar> {
     let all = container.env.iter().flatten();
@@ -109,4 +113,46 @@ async fn b12_a_mail_server_and_providers_reach_auth() {
     // The Deployment contains none of the values.
     let text = serde_json::to_string(&auth.container).unwrap();
     assert!(!text.contains("p@ss") && !text.contains("hush"), "{text}");
+}
+
+/// The links in mails lead to the public URL; without one they lead to an address that only pods reach.
+#[tokio::test]
+async fn b12_mails_without_a_public_url_are_warned_of() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    let smtp = json!({
+        "host": "smtp.example.com", "port": "587", "username": "shop", "password": "p@ss", "from": "shop@example.com",
+    });
+    env.secret("smtp", smtp).await;
+    let network = |project: &SupabaseProject| {
+        let conditions = project.status.iter().flat_map(|status| &status.conditions);
+        let mut found = conditions.filter(|known| known.type_ == "NetworkReady");
+        found
+            .next()
+            .map(|known| known.message.clone())
+            .unwrap_or_default()
+    };
+    env.project("shop", json!({ "auth": { "smtpSecretRef": { "name": "smtp" } } }))
+        .await;
+    let warned = network(&env.running("shop").await);
+    assert!(
+        warned.contains("http://shop-kong:8000") && warned.contains("studio.publicUrl"),
+        "{warned}"
+    );
+    let events: Api<Event> = Api::namespaced(env.client.clone(), &env.namespace);
+    env.wait()
+        .eventually("the event about the public URL", async || {
+            let reported = events.list(&ListParams::default()).await.unwrap();
+            reported
+                .iter()
+                .any(|event| event.reason.as_deref() == Some("PublicURLMissing"))
+        })
+        .await;
+    env.patch::<SupabaseProject>(
+        "shop",
+        json!({ "spec": { "studio": { "publicUrl": "https://shop.example.com" } } }),
+    )
+    .await;
+    let is_quiet = |project: &SupabaseProject| is_running(project) && network(project).is_empty();
+    env.until("shop", is_quiet).await;
 }
