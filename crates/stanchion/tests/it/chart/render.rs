@@ -48,6 +48,26 @@ fn chart_and_program_have_one_version() {
     assert_eq!(shown, there);
 }
 
+/// `make generate` writes the CRDs of each controller into a folder with the controller's name.
+#[test]
+fn every_controller_is_a_value_of_the_chart() {
+    let folders = std::fs::read_dir(chart().join("files/crds")).unwrap();
+    let generated: BTreeSet<String> = folders
+        .map(|folder| folder.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let values = std::fs::read_to_string(chart().join("values.yaml")).unwrap();
+    let schema = std::fs::read_to_string(chart().join("values.schema.json")).unwrap();
+    let schema: Value = serde_json::from_str(&schema).unwrap();
+    let names =
+        |object: &Value| -> BTreeSet<String> { object.as_object().unwrap().keys().cloned().collect() };
+    assert_eq!(names(&documents(&values)[0]["controllers"]), generated);
+    assert_eq!(
+        names(&schema["properties"]["controllers"]["properties"]),
+        generated
+    );
+    assert_eq!(BTreeSet::from(CONTROLLERS.map(str::to_owned)), generated);
+}
+
 /// One permission: namespace, group, resource, object, verb.
 pub(super) type Right = (String, String, String, String, String);
 
