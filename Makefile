@@ -23,6 +23,10 @@ CARGO_MACHETE := 0.9.2
 HELM3         := 3.22.0
 KUBERNETES    := $(shell sed -n 's|^require k8s.io/kubernetes v||p' tools/control-plane/kubernetes/go.mod)
 CONTROL_PLANE := $(CACHE)/control-plane/$(KUBERNETES)
+# The programs of $KUBEBUILDER_ASSETS are used when it is set, as envtest does it, unless the command line names a version. The
+# version must be passed on: the cache may contain several, and the tests would use the newest.
+ASSETS := $(if $(filter command,$(origin KUBERNETES)),,$(KUBEBUILDER_ASSETS))
+ON_REAL := STANCHION_TEST_CLUSTER=real KUBEBUILDER_ASSETS=$(or $(ASSETS),$(CONTROL_PLANE))
 
 .PHONY: help
 help: ## List the targets
@@ -60,11 +64,11 @@ test: setup ## Run every test, on the embedded API server (ARGS="-p stanchion-ke
 
 .PHONY: test-real
 test-real: setup assets ## Run the suites that use a cluster against a real control plane (ARGS as above)
-	STANCHION_TEST_CLUSTER=real $(TEST) $(or $(ARGS),$(ON_CLUSTER) --test it) $(ONLY)
+	$(ON_REAL) $(TEST) $(or $(ARGS),$(ON_CLUSTER) --test it) $(ONLY)
 
 .PHONY: test-helm3
 test-helm3: setup assets $(TOOLS)/helm@$(HELM3) ## Run the tests of the chart with Helm 3, against a real control plane
-	STANCHION_TEST_CLUSTER=real STANCHION_HELM=$(TOOLS)/bin/helm-$(HELM3) $(TEST) -p stanchion --test it chart:: $(ARGS) $(ONLY)
+	$(ON_REAL) STANCHION_HELM=$(TOOLS)/bin/helm-$(HELM3) $(TEST) -p stanchion --test it chart:: $(ARGS) $(ONLY)
 
 # Chromium and its driver are several hundred megabytes: only these targets install them.
 .PHONY: browser
@@ -91,7 +95,7 @@ simulate: setup ## Run the kernel and its controllers in a simulation (ARGS="--k
 # With STANCHION_TEST_CLUSTER=real, on a real control plane.
 .PHONY: fuzz
 fuzz: setup $(if $(filter real,$(STANCHION_TEST_CLUSTER)),assets) ## Change specs randomly, from their schemas, and compare the result with a reverted and with a new object (ARGS="--kind user --changes 20")
-	$(IN_MEMORY) cargo run --locked --all-features --bin stanchion-simulate -- --fuzz $(ARGS)
+	$(IN_MEMORY) $(if $(filter real,$(STANCHION_TEST_CLUSTER)),$(ON_REAL)) cargo run --locked --all-features --bin stanchion-simulate -- --fuzz $(ARGS)
 
 # The checks of SupabaseProject run on the oldest and on the newest PostgreSQL; other tests use one version each.
 .PHONY: test-versions
@@ -99,9 +103,8 @@ test-versions: setup ## Run the checks of SupabaseProject on PostgreSQL 15 and o
 	status=0; for version in 15 18; do STANCHION_TEST_POSTGRES=$$version \
 		$(TEST) -p stanchion-supabase --test it acceptance $(ONLY) || status=1; done; exit $$status
 
-# The binaries of $KUBEBUILDER_ASSETS are used when it is set, as envtest does it.
 .PHONY: assets
-assets: $(if $(KUBEBUILDER_ASSETS),,control-plane)
+assets: $(if $(ASSETS),,control-plane)
 
 .PHONY: lint
 lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MACHETE) ## Format, clippy, dependencies, documents
@@ -124,18 +127,18 @@ release: setup ## Build the release binary: target/release/stanchion
 # The release binary; the benchmark program itself may be a debug build.
 .PHONY: bench
 bench: release assets ## Measure the cost of 1,000 objects, on creation and when idle (ARGS="--objects 100 --seconds 10" for a short run)
-	for bench in idle users; do STANCHION_TEST_CLUSTER=real \
+	for bench in idle users; do $(ON_REAL) \
 		cargo run --locked --all-features --bin stanchion-bench-$$bench -- \
 		--binary $(SHIPPED) $(ARGS); done
 
 .PHONY: bench-supabase
 bench-supabase: release assets ## Measure the cost of 100 Supabase projects (ARGS="--projects 1000" for more)
-	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-supabase -- \
+	$(ON_REAL) cargo run --locked --all-features --bin stanchion-bench-supabase -- \
 		--binary $(SHIPPED) $(ARGS)
 
 .PHONY: bench-policy
 bench-policy: release assets ## Measure the cost of policies, compared with pgroles if it is installed (see bench/policy/src/operator.rs)
-	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-policy -- \
+	$(ON_REAL) cargo run --locked --all-features --bin stanchion-bench-policy -- \
 		--binary $(SHIPPED) $(ARGS)
 
 .PHONY: bench-roles
@@ -145,7 +148,7 @@ bench-roles: release ## Measure the role engine, compared with the floor and wit
 .PHONY: bench-sandbox
 bench-sandbox: release assets ## Measure the sandbox, compared with a real control plane (ARGS="--objects 1000 --writes 1000" for a short run)
 	cargo build --release --locked --all-features --bin stanchion-bench-sandbox
-	STANCHION_TEST_CLUSTER=real $(TARGET)/release/stanchion-bench-sandbox \
+	$(ON_REAL) $(TARGET)/release/stanchion-bench-sandbox \
 		--binary $(SHIPPED) $(ARGS)
 
 .PHONY: bench-ui
@@ -154,13 +157,13 @@ bench-ui: setup browser ## Measure the page with 1,000 objects in a real browser
 
 .PHONY: bench-attacks
 bench-attacks: $(SHIPPED) setup assets ## Measure the effect of a hostile tenant, server or client on others (ARGS="--only endless-rows" for one)
-	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-attacks -- \
+	$(ON_REAL) cargo run --locked --all-features --bin stanchion-bench-attacks -- \
 		--binary $(SHIPPED) $(ARGS)
 
 # Another binary: make bench-faults SHIPPED=target/debug/stanchion
 .PHONY: bench-faults
 bench-faults: $(SHIPPED) setup assets ## Measure takeovers of three replicas, and what dead servers cost others (ARGS="--rounds 3 --only takeover" for less)
-	STANCHION_TEST_CLUSTER=real cargo run --locked --all-features --bin stanchion-bench-faults -- \
+	$(ON_REAL) cargo run --locked --all-features --bin stanchion-bench-faults -- \
 		--binary $(SHIPPED) $(ARGS)
 
 .PHONY: generate
