@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::Mutex;
 use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD, Postgres, Rows, Version};
-use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow};
+use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 
 thread_local! {
     static SERVER: RefCell<Option<Arc<Server>>> = const { RefCell::new(None) };
@@ -17,12 +17,16 @@ thread_local! {
 /// The name and the password of the operator's administrator.
 pub const OPERATOR: (&str, &str) = ("operator", "operator");
 
+/// The administrator of the simulation. A policy may declare the server's first superuser with another password, and no
+/// generated text is this name.
+pub(crate) const STEWARD: (&str, &str) = ("stanchion_simulation", "stanchion_simulation");
+
 /// The database that every server has.
 const HOME: &str = "postgres";
 
 /// What is asked of the thread.
 enum Order {
-    /// Statements, as the superuser: database and text.
+    /// Statements, as the administrator: database and text.
     Query(String, String),
     /// Whether a role can log in with a password.
     LogIn(String, String),
@@ -79,13 +83,13 @@ impl Server {
         )
     }
 
-    /// Runs statements as the superuser. They must succeed.
+    /// Runs statements as the administrator. They must succeed.
     pub fn query(&self, database: &str, sql: &str) -> Rows {
         self.try_query(database, sql)
             .unwrap_or_else(|error| panic!("{sql}: {error}"))
     }
 
-    /// Runs statements as the superuser.
+    /// Runs statements as the administrator.
     pub fn try_query(&self, database: &str, sql: &str) -> Reply {
         self.ask(Order::Query(database.to_owned(), sql.to_owned()))
     }
@@ -127,8 +131,8 @@ impl Server {
             self.query("postgres", &format!("DROP DATABASE {database} WITH (FORCE)"));
         }
         let roles = format!(
-            "SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_' AND rolname NOT IN ('postgres', '{}')",
-            OPERATOR.0
+            "SELECT quote_ident(rolname) FROM pg_roles WHERE rolname !~ '^pg_' AND rolname NOT IN ('postgres', '{}', '{}')",
+            OPERATOR.0, STEWARD.0
         );
         for role in self.column("postgres", &roles) {
             self.query(
@@ -161,10 +165,17 @@ fn serve(started: &mpsc::Sender<u16>, orders: &mpsc::Receiver<Order>, replies: &
         .enable_all()
         .build()
         .expect("a runtime");
+    let (steward, password) = STEWARD;
     let (server, session) = runtime.block_on(async {
         let builder = Postgres::builder(Version::V15).setting("log_statement", "none");
         let server = builder.setting("log_connections", "off").start().await;
-        let session = server.connect(ADMIN, ADMIN_PASSWORD, HOME).await;
+        let first = server
+            .connect(ADMIN, ADMIN_PASSWORD, HOME)
+            .await
+            .expect("a session");
+        let create = format!("CREATE ROLE {steward} LOGIN SUPERUSER PASSWORD '{password}'");
+        first.batch_execute(&create).await.expect("an administrator");
+        let session = server.connect(steward, password, HOME).await;
         (server, session.expect("a session"))
     });
     let _ = started.send(server.port());
@@ -172,12 +183,11 @@ fn serve(started: &mpsc::Sender<u16>, orders: &mpsc::Receiver<Order>, replies: &
         let reply = runtime.block_on(async {
             match order {
                 // Most of what is asked needs no database of its own, and a login takes longer than a query.
-                Order::Query(database, sql) if database == HOME => session
-                    .simple_query(&sql)
-                    .await
-                    .map(|answer| rows(&answer))
-                    .map_err(words),
-                Order::Query(database, sql) => server.try_query(&database, &sql).await.map_err(words),
+                Order::Query(database, sql) if database == HOME => answer(&session, &sql).await,
+                Order::Query(database, sql) => match server.connect(steward, password, &database).await {
+                    Ok(session) => answer(&session, &sql).await,
+                    Err(error) => Err(words(error)),
+                },
                 Order::LogIn(role, password) => {
                     let session = server.connect(&role, &password, HOME).await;
                     session.map(|_| Rows::new()).map_err(words)
@@ -188,6 +198,11 @@ fn serve(started: &mpsc::Sender<u16>, orders: &mpsc::Receiver<Order>, replies: &
             return;
         }
     }
+}
+
+async fn answer(session: &Client, sql: &str) -> Reply {
+    let answer = session.simple_query(sql).await.map_err(words)?;
+    Ok(rows(&answer))
 }
 
 fn rows(answer: &[SimpleQueryMessage]) -> Rows {

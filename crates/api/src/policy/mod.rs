@@ -85,6 +85,8 @@ pub mod condition {
     pub const PASSWORD_IN_SPEC: &str = "PasswordInSpec";
     /// The operator reached the database. The reason says whether the server has proven its identity.
     pub const CONNECTED: &str = "DatabaseConnected";
+    /// Roles of the policy hold privileges or memberships that the policy does not manage.
+    pub const UNMANAGED: &str = "UnmanagedPrivileges";
 }
 
 /// Roles and privileges of one database.

@@ -82,6 +82,7 @@ impl Reconciler for PolicyController {
         condition::PAUSED,
         condition::PASSWORD_IN_SPEC,
         condition::CONNECTED,
+        condition::UNMANAGED,
     ];
     /// The original's events concern more than one condition each: `report::events` sends them.
     const TRANSITION_EVENTS: &'static [TransitionEvent] = &[];

@@ -194,6 +194,57 @@ async fn the_mode_decides_what_is_taken() {
     }
 }
 
+/// A policy manages what it names. What it names no longer stays, and the status says so; an exclusive role loses it.
+#[tokio::test]
+async fn what_a_policy_no_longer_names_is_reported() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    let (role, group, owner) = (env.role("app"), env.role("group"), env.role("owner"));
+    env.database
+        .execute(&format!(
+            "CREATE ROLE {group}; CREATE ROLE {owner}; CREATE SCHEMA s"
+        ))
+        .await;
+    let named = json!({
+        "roles": [{ "name": role }],
+        "memberships": [{ "role": group, "members": [{ "name": role }] }],
+        "default_privileges": [{
+            "owner": owner, "schema": "s", "grant": [{ "role": role, "privileges": ["SELECT"], "on_type": "table" }],
+        }],
+    });
+    env.policy("narrowed", named).await;
+    let unmanaged = "UnmanagedPrivileges";
+    let policy = env.ready("narrowed").await;
+    assert_eq!(condition(&policy, unmanaged), None);
+
+    env.policy("narrowed", json!({ "roles": [{ "name": role }] }))
+        .await;
+    let policy = env
+        .condition("narrowed", unmanaged, "True", "HeldElsewhere")
+        .await;
+    let conditions = policy.status.unwrap().conditions;
+    let message = &conditions
+        .iter()
+        .find(|one| one.type_ == unmanaged)
+        .unwrap()
+        .message;
+    assert!(message.contains(&group), "{message}");
+    assert!(message.contains("in schema \"s\""), "{message}");
+
+    env.policy(
+        "narrowed",
+        json!({ "roles": [{ "name": role, "exclusive": true }] }),
+    )
+    .await;
+    let policy = env.ready("narrowed").await;
+    assert_eq!(condition(&policy, unmanaged), None);
+    let held = format!(
+        "SELECT (pg_has_role('{role}', '{group}', 'MEMBER') OR EXISTS (SELECT FROM pg_default_acl))::text"
+    );
+    assert_eq!(env.one(&held).await, "false");
+}
+
 /// Profiles from a `ConfigMap`: a change enqueues the policies that use them.
 #[tokio::test]
 async fn shared_profiles_are_followed() {

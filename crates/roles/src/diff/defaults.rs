@@ -63,7 +63,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
         }
         unsatisfiable(key, *rule, held, facts, &rows, plan);
     }
-    let mut surplus = surplus(desired, facts);
+    let mut surplus = surplus(desired, facts, mode, plan);
     defaults.revoked.append(&mut surplus);
     defaults
 }
@@ -125,8 +125,9 @@ fn unsatisfiable(
 }
 
 /// Default privileges of managed roles in managed schemas that the manifest does not declare. Global ones are managed
-/// for managed owners, and for owners that the manifest mentions in global default privileges.
-fn surplus(desired: &Desired, facts: &Facts) -> Vec<Change> {
+/// for managed owners, and for owners that the manifest mentions in global default privileges. What a managed role has
+/// elsewhere is reported, or revoked if the role is exclusive.
+fn surplus(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan) -> Vec<Change> {
     let owners: BTreeSet<&str> = desired
         .default_privileges
         .keys()
@@ -145,7 +146,7 @@ fn surplus(desired: &Desired, facts: &Facts) -> Vec<Change> {
                 .is_some_and(|facets| facets.bindings),
             None => owners.contains(owner),
         };
-        for entry in row.acl.iter().filter(|_| managed) {
+        for entry in &row.acl {
             let grantee = facts.names.name(entry.grantee);
             let role = desired
                 .roles
@@ -163,8 +164,14 @@ fn surplus(desired: &Desired, facts: &Facts) -> Vec<Change> {
             };
             let wanted = desired.default_privileges.get(&key).copied().unwrap_or_default();
             let surplus = entry.privileges.without(wanted.present).without(wanted.absent);
-            if !surplus.is_empty() {
+            if surplus.is_empty() {
+                continue;
+            }
+            let exclusive = mode == Mode::Authoritative && role.is_some_and(|role| role.exclusive);
+            if managed || exclusive {
                 found.entry(key).or_insert(Privileges::NONE).add(surplus);
+            } else if desired.scope.roles.contains(grantee) {
+                plan.holdings.push(held_elsewhere(&key, surplus));
             }
         }
     }
@@ -172,6 +179,17 @@ fn surplus(desired: &Desired, facts: &Facts) -> Vec<Change> {
         .iter()
         .map(|(key, privileges)| Change::RevokeDefaultPrivilege(change(key, *privileges)))
         .collect()
+}
+
+fn held_elsewhere(key: &DefaultKey, privileges: Privileges) -> String {
+    let place = key.schema.as_ref().map_or_else(
+        || "all schemas".to_owned(),
+        |schema| format!("schema \"{schema}\""),
+    );
+    format!(
+        "role \"{}\" also gets {privileges} on every new {} of \"{}\" in {place}, which the manifest does not manage",
+        key.grantee, key.kind, key.owner
+    )
 }
 
 fn change(key: &DefaultKey, privileges: Privileges) -> DefaultPrivilege {

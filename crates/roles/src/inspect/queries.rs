@@ -58,7 +58,12 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
             Subject::Schemas,
             Query::new(sql::SCHEMAS).texts(needs.schemas.clone()),
         ),
-        (Subject::Defaults, Query::new(sql::DEFAULTS).texts(contents())),
+        (
+            Subject::Defaults,
+            Query::new(sql::DEFAULTS)
+                .texts(contents())
+                .texts(needs.managed.clone()),
+        ),
     ];
     if !needs.joined.is_empty() {
         queries.push((

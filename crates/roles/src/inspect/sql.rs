@@ -105,11 +105,17 @@ UNION ALL SELECT 'large_object', oid::text, pg_get_userbyid(lomowner)::text, lom
 UNION ALL SELECT 'parameter', parname, pg_get_userbyid(10)::text, paracl::text[]
   FROM pg_parameter_acl WHERE parname = ANY ($6)";
 
+/// Default privileges in the managed schemas, global ones, and those of managed roles in other schemas.
 pub(super) const DEFAULTS: &str = "\
 SELECT pg_get_userbyid(d.defaclrole)::text, n.nspname::text, d.defaclobjtype::text, d.defaclacl::text[]
 FROM pg_default_acl d LEFT JOIN pg_namespace n ON n.oid = d.defaclnamespace
 WHERE d.defaclnamespace = 0
-   OR d.defaclnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY ($1))";
+   OR d.defaclnamespace IN (SELECT oid FROM pg_namespace WHERE nspname = ANY ($1))
+   OR d.oid IN (
+     SELECT s.objid FROM pg_shdepend s
+     WHERE s.classid = 'pg_default_acl'::regclass AND s.refclassid = 'pg_authid'::regclass AND s.deptype = 'a'
+       AND s.refobjid IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($2))
+       AND s.dbid = (SELECT oid FROM pg_database WHERE datname = current_database()))";
 
 /// Privileges of managed roles outside of the managed schemas, and on columns anywhere. `pg_shdepend` records every
 /// object whose ACL mentions a role (except the owner's own entry); most of them are in scope and are not fetched

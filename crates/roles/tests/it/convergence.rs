@@ -183,11 +183,13 @@ on_every_version! {
 
     async fn roles_that_belong_to_the_manifest_hold_nothing_else(lab) {
         lab.sql("CREATE ROLE P_r; CREATE ROLE P_g; GRANT P_g TO P_r; CREATE SCHEMA other; CREATE TABLE other.t (i int, j int);
-            GRANT USAGE ON SCHEMA other TO P_r; GRANT INSERT ON other.t TO P_r; GRANT SELECT (i) ON other.t TO P_r").await;
+            GRANT USAGE ON SCHEMA other TO P_r; GRANT INSERT ON other.t TO P_r; GRANT SELECT (i) ON other.t TO P_r;
+            ALTER DEFAULT PRIVILEGES IN SCHEMA other GRANT SELECT ON TABLES TO P_r").await;
         let plan = lab.plan("roles: [{name: P_r}]", Mode::Authoritative).await;
         assert!(plan.is_empty(), "{plan:?}");
-        assert_eq!(plan.holdings.len(), 4, "{plan:?}");
+        assert_eq!(plan.holdings.len(), 5, "{plan:?}");
         lab.converge("roles: [{name: P_r, exclusive: true}]").await;
+        assert_eq!(lab.value("SELECT count(*) FROM pg_default_acl WHERE defaclacl::text ~ 'P_r='").await, "0");
         assert_eq!(lab.value("SELECT has_any_column_privilege('P_r', 'other.t', 'SELECT') OR pg_has_role('P_r', 'P_g', 'MEMBER') OR has_schema_privilege('P_r', 'other', 'USAGE')").await, "f");
     }
 }

@@ -50,6 +50,16 @@ const REDIS: Kind = Kind {
     kind: "Redis",
     plural: "redis",
 };
+const POSTGRES: Kind = Kind {
+    api_version: "pgv2.percona.com/v2",
+    kind: "PerconaPGCluster",
+    plural: "perconapgclusters",
+};
+const ELASTICSEARCH: Kind = Kind {
+    api_version: "elasticsearch.k8s.elastic.co/v1",
+    kind: "Elasticsearch",
+    plural: "elasticsearches",
+};
 
 /// Versions and their charts. Nobody goes back, for the way back is refused.
 const VERSIONS: [(&str, &str); 4] = [
@@ -300,6 +310,9 @@ impl Changeable for Gitlab {
     fn outlived_by(name: &str) -> Vec<(Kind, String)> {
         vec![
             (CONFIG_MAP, format!("{name}-gitlab-installed")),
+            // The Secret with its login goes with it.
+            (POSTGRES, format!("{name}-pg")),
+            (ELASTICSEARCH, format!("{name}-es")),
             (REDIS, format!("{name}-redis")),
             (SECRET, format!("{name}-redis-auth")),
         ]

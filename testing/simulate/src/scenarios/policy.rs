@@ -214,6 +214,7 @@ impl Policy {
 impl Changeable for Policy {
     const KIND: Kind = POLICY;
     const NAMES: [&'static str; 2] = POLICIES;
+    const STAYS: Option<&'static str> = Some("UnmanagedPrivileges");
     const ONE_WAY: &'static [(&'static str, &'static str)] = &[
         (".deletionPolicy", "it decides what is left"),
         (".reconciliation_mode", "what a weaker mode does not revoke stays"),

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::server::{OPERATOR, Server};
+use crate::server::{OPERATOR, STEWARD, Server};
 
 /// The roles that the operator, its users or the story have made.
-const MADE: &str = "rolname !~ '^pg_' AND rolname NOT IN ('postgres', 'OPERATOR')";
+const MADE: &str = "rolname !~ '^pg_' AND rolname NOT IN ('postgres', 'OPERATOR', 'STEWARD')";
 const DATABASES: &str = "datname NOT IN ('postgres', 'template0', 'template1')";
 /// The role that keeps what others have owned has a number in its name.
 const KEEPER: &str = "'stanchion_kept_[0-9a-z_]+', 'keeper', 'g'";
@@ -115,5 +115,5 @@ pub(super) fn of_one(server: &Server, role: &str) -> Value {
 }
 
 fn made() -> String {
-    MADE.replace("OPERATOR", OPERATOR.0)
+    MADE.replace("OPERATOR", OPERATOR.0).replace("STEWARD", STEWARD.0)
 }

@@ -140,6 +140,7 @@ impl Pass<'_> {
             summary: summary(&changes.summary()),
             sql: (!changes.is_empty()).then(|| truncated(&render::script(changes))),
             warnings,
+            holdings: changes.holdings.clone(),
             plan: None,
             outcome: PlanOutcome::InSync,
             fingerprints: None,

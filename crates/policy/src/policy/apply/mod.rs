@@ -44,6 +44,8 @@ pub struct PassResult {
     pub sql: Option<(String, bool)>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+    /// What the roles of the policy hold that it does not manage.
+    pub holdings: Vec<String>,
     pub plan: Option<String>,
     pub outcome: PlanOutcome,
     /// The fingerprints of the current passwords.

@@ -22,6 +22,9 @@ use crate::policy::target::{Content, Wanted};
 use crate::problems;
 use kube::ResourceExt;
 
+/// How many privileges and memberships that the policy does not manage are named in its status.
+const SHOWN_HOLDINGS: usize = 5;
+
 /// The progress of a reconcile, as far as it is reported.
 struct Passed<'a> {
     target: Option<&'a Wanted>,
@@ -219,6 +222,7 @@ fn present(
     conditions.set(condition::READY, Truth::True, reason, &message);
     conditions.set(condition::DEGRADED, Truth::False, reason, "");
     drifted(conditions, result);
+    unmanaged(conditions, result);
     uncontested(conditions);
     resumed(conditions);
     password_in_spec(conditions, wanted);
@@ -312,6 +316,32 @@ fn drifted(conditions: &mut Conditions, result: &PassResult) {
             conditions.set(condition::DRIFTED, Truth::True, "DriftDetected", &message);
         }
     }
+}
+
+/// What the roles hold beyond the policy stays: a policy manages only what it names, and what it no longer names is no
+/// exception.
+fn unmanaged(conditions: &mut Conditions, result: &PassResult) {
+    if result.holdings.is_empty() {
+        conditions.clear(condition::UNMANAGED);
+        return;
+    }
+    let mut message = result
+        .holdings
+        .iter()
+        .take(SHOWN_HOLDINGS)
+        .map(String::as_str)
+        .collect::<Vec<_>>()
+        .join("; ");
+    if let Some(more) = result
+        .holdings
+        .len()
+        .checked_sub(SHOWN_HOLDINGS)
+        .filter(|more| *more > 0)
+    {
+        message = format!("{message}; and {more} more");
+    }
+    let message = format!("{message}. They stay, unless the role is exclusive: true");
+    conditions.set(condition::UNMANAGED, Truth::True, "HeldElsewhere", &message);
 }
 
 /// Whether the server's identity was verified, and whether its log can be kept clean.

@@ -36,6 +36,7 @@ fn found(outcome: PlanOutcome, changes: i32) -> PassResult {
         sql: (changes > 0 && outcome != PlanOutcome::Applied)
             .then(|| ("CREATE ROLE \"app\";".to_owned(), false)),
         warnings: Vec::new(),
+        holdings: Vec::new(),
         plan: (changes > 0).then(|| "shop-plan-1".to_owned()),
         outcome,
         fingerprints: None,

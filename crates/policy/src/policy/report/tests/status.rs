@@ -156,3 +156,30 @@ fn a_refused_server_is_not_connected() {
         );
     }
 }
+
+#[test]
+fn what_roles_hold_elsewhere_is_a_condition() {
+    let spec = json!({});
+    let holds = |count: usize| PassResult {
+        holdings: (1..=count).map(|number| format!("holding {number}")).collect(),
+        ..found(PlanOutcome::InSync, 0)
+    };
+    let first = pass(&policy(&spec, None), holds(7), 1);
+    assert_eq!(
+        condition(&first, condition::UNMANAGED),
+        Some(("True", "HeldElsewhere"))
+    );
+    assert_eq!(condition(&first, condition::READY), Some(("True", "Reconciled")));
+    assert_eq!(
+        message(&first, condition::UNMANAGED),
+        "holding 1; holding 2; holding 3; holding 4; holding 5; and 2 more. They stay, unless the role is exclusive: true"
+    );
+    // A pass that did not read the database keeps what is known.
+    let unchanged = unseen(&later(&spec, first));
+    assert_eq!(
+        condition(&unchanged, condition::UNMANAGED),
+        Some(("True", "HeldElsewhere"))
+    );
+    let gone = pass(&later(&spec, unchanged), holds(0), 2);
+    assert_eq!(condition(&gone, condition::UNMANAGED), None);
+}
