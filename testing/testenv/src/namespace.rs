@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::Client;
 use stanchion_testkit::cluster::Cluster;
 use stanchion_testkit::operator_log::OperatorLog;
@@ -40,6 +41,8 @@ pub struct TestNamespace {
     pub namespace: String,
     /// A client with all permissions.
     pub client: Client,
+    /// The version of the API server.
+    pub server_version: Info,
     /// The operators' log, for failed tests.
     pub log: OperatorLog,
 }
@@ -56,9 +59,11 @@ impl TestNamespace {
     }
 
     async fn of(cluster: TestCluster, prefix: &str) -> Self {
+        let client = cluster.client().await;
         Self {
             namespace: cluster.namespace(prefix).await,
-            client: cluster.client().await,
+            server_version: client.apiserver_version().await.unwrap(),
+            client,
             log: OperatorLog::in_memory(),
             cluster,
         }

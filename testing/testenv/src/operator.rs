@@ -22,10 +22,9 @@ pub const QUICK_BACKOFF: Backoff = Backoff {
     most: Duration::from_millis(1600),
 };
 
-/// The settings of production, with a short backoff.
+/// The settings of production, with a short backoff and without streaming lists.
 pub fn settings() -> Settings {
     Settings {
-        streaming_lists: true,
         backoff: QUICK_BACKOFF,
         ..Settings::default()
     }
@@ -70,12 +69,20 @@ impl OperatorOptions {
 }
 
 impl TestNamespace {
-    /// An operator with all permissions, [`settings`] and no faults, which writes to the log of this namespace.
+    /// [`settings`], with streaming lists if the API server supports them, as in production.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            streaming_lists: Settings::streams_lists(&self.server_version),
+            ..settings()
+        }
+    }
+
+    /// An operator with all permissions, [`TestNamespace::settings`] and no faults, which writes to the log of this namespace.
     pub async fn operator_options(&self) -> OperatorOptions {
         OperatorOptions {
             config: self.cluster.config().await,
             faults: Faults::new(),
-            settings: settings(),
+            settings: self.settings(),
             log: self.log.clone(),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::runtime::watcher;
 
 use crate::ambient;
@@ -9,6 +10,9 @@ use crate::problem::Retry;
 
 /// The longest requeue time. Later times are beyond the lifetime of a process, and this one does not overflow a clock.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
+
+/// The first minor version in which streaming lists are on by default and cheaper than pages.
+const STREAMS_LISTS: u32 = 34;
 
 /// Settings of the controllers. kube's own defaults (unbounded concurrency, no deadline) do not apply.
 #[derive(Clone, Debug)]
@@ -23,7 +27,7 @@ pub struct Settings {
     pub shortest_interval: Duration,
     /// How transient problems are retried.
     pub backoff: Backoff,
-    /// Whether the API server supports streaming lists (1.34 and later): the cheapest way to start.
+    /// Whether the API server supports streaming lists ([`Settings::streams_lists`]): the cheapest way to start.
     pub streaming_lists: bool,
 }
 
@@ -40,6 +44,12 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether an API server of this version supports streaming lists. Some vendors append a `+` to the minor version.
+    pub fn streams_lists(version: &Info) -> bool {
+        let minor = version.minor.trim_end_matches(|c: char| !c.is_ascii_digit());
+        version.major == "1" && minor.parse().is_ok_and(|minor: u32| minor >= STREAMS_LISTS)
+    }
+
     /// The configuration of watches.
     pub(super) fn watcher(&self) -> watcher::Config {
         let config = watcher::Config::default();
@@ -97,6 +107,25 @@ pub(super) fn jitter(delay: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lists_are_streamed_from_1_34_on() {
+        for (major, minor, expected) in [
+            ("1", "33", false),
+            ("1", "34", true),
+            ("1", "36+", true),
+            ("1", "9", false),
+            ("", "", false),
+            ("2", "34", false),
+        ] {
+            let version = Info {
+                major: major.into(),
+                minor: minor.into(),
+                ..Info::default()
+            };
+            assert_eq!(Settings::streams_lists(&version), expected, "{major}.{minor}");
+        }
+    }
 
     #[test]
     fn it_doubles_up_to_the_cap() {

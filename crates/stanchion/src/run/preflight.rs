@@ -10,6 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::core::ApiResource;
 use kube::{Client, ResourceExt as _};
+use stanchion_kernel::driver::Settings;
 use stanchion_kernel::problem::chain;
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
@@ -23,8 +24,6 @@ const IN_POD: Duration = Duration::from_secs(25);
 /// How long a kind may be missing: a CRD that was just installed is not served yet.
 const SERVED_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
-/// The first minor version in which streaming lists are on by default and cheaper than pages.
-const STREAMS_LISTS: u32 = 34;
 
 /// Why the operator cannot start here.
 #[derive(Debug, Error)]
@@ -93,7 +92,7 @@ pub(crate) async fn check(
         sleep(LOOK_AGAIN).await;
     }
     Ok(ClusterInfo {
-        streaming_lists: streams_lists(&version),
+        streaming_lists: Settings::streams_lists(&version),
         version: version.git_version,
     })
 }
@@ -163,35 +162,5 @@ fn said(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => format!("{} {}", status.code, status.message),
         _ => chain(error),
-    }
-}
-
-/// Some vendors append a `+` to the minor version.
-fn streams_lists(version: &Info) -> bool {
-    let minor = version.minor.trim_end_matches(|c: char| !c.is_ascii_digit());
-    version.major == "1" && minor.parse().is_ok_and(|minor: u32| minor >= STREAMS_LISTS)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_are_streamed_from_1_34_on() {
-        for (major, minor, expected) in [
-            ("1", "33", false),
-            ("1", "34", true),
-            ("1", "36+", true),
-            ("1", "9", false),
-            ("", "", false),
-            ("2", "34", false),
-        ] {
-            let version = Info {
-                major: major.into(),
-                minor: minor.into(),
-                ..Info::default()
-            };
-            assert_eq!(streams_lists(&version), expected, "{major}.{minor}");
-        }
     }
 }

@@ -17,6 +17,7 @@ mod load;
 mod processes;
 mod raw_requests;
 mod real_cluster;
+mod report;
 mod requests;
 mod unauthorized_access;
 mod webhook_server;

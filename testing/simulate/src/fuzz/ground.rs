@@ -93,12 +93,16 @@ impl<S: Scenario> Ground<S> {
         );
         let options = Options::new("fuzz").with_layer(writes.clone());
         let config = started.config().await;
+        let version = client
+            .apiserver_version()
+            .await
+            .expect("the version of the cluster");
         let environment = Environment {
             client: client::build(config, &metrics, &options).expect("a client"),
             metrics,
             instance: "fuzz".into(),
             settings: Settings {
-                streaming_lists: true,
+                streaming_lists: Settings::streams_lists(&version),
                 ..Settings::default()
             },
             shutdown: CancellationToken::new(),

@@ -194,7 +194,7 @@ impl TestEnv {
         };
         let settings = Settings {
             backoff: how.backoff,
-            ..stanchion_testenv::settings()
+            ..self.settings()
         };
         let mut operator = TestOperator::new(OperatorOptions {
             config: how.config,

@@ -11,27 +11,13 @@ mod single_objects;
 mod watching;
 mod workloads;
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
 use std::path::Path;
 use std::process::Output;
 
 use stanchion_sandbox::Sandbox;
 use tokio::process::Command;
 
-use crate::real_cluster;
-
-/// Records that a test did not run, also in the report of a run: the output of a test that passes is hidden. (The
-/// testkit does the same for other crates, but depends on this one.)
-fn skipped(why: &str) {
-    let test = std::thread::current();
-    let line = format!("skipped: {}: {why}\n", test.name().unwrap_or("kubectl"));
-    eprint!("{line}");
-    if let Some(file) = std::env::var_os("STANCHION_TEST_REPORT") {
-        let mut file = OpenOptions::new().append(true).create(true).open(file).unwrap();
-        file.write_all(line.as_bytes()).unwrap();
-    }
-}
+use crate::{real_cluster, report};
 
 struct Kubectl {
     program: &'static Path,
@@ -45,7 +31,7 @@ impl Kubectl {
         let program = match stanchion_local::kubectl::find() {
             Ok(program) => program,
             Err(why) => {
-                skipped(why);
+                report::skipped(why);
                 return None;
             }
         };
