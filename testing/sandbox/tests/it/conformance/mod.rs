@@ -141,6 +141,7 @@ files!(
     apply,
     asked,
     builtin,
+    changes,
     cluster,
     collections,
     configurations,
