@@ -170,6 +170,7 @@ files!(
     apply,
     asked,
     builtin,
+    changes,
     cluster,
     collections,
     configurations,
