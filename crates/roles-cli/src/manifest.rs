@@ -11,7 +11,6 @@ use stanchion_roles::generate;
 use stanchion_roles::inspect::inspect_everything;
 use stanchion_roles::manifest::{Strictness, load};
 
-/// `validate`
 pub(super) fn validate(
     args: &SourceArgs,
     strictness: Strictness,
@@ -40,7 +39,6 @@ pub(super) fn validate(
     Ok(OK)
 }
 
-/// `generate`
 pub(super) async fn generate(args: &GenerateArgs, console: &mut Console<'_>) -> Result<u8, Failure> {
     let mut session = connect(&args.database, console).await?;
     let facts = inspect_everything(&mut session)
@@ -59,7 +57,6 @@ pub(super) async fn generate(args: &GenerateArgs, console: &mut Console<'_>) -> 
     Ok(OK)
 }
 
-/// `fmt`
 pub(super) fn fmt(args: &FmtArgs, strictness: Strictness, console: &mut Console<'_>) -> Result<u8, Failure> {
     let path = args.file.display();
     let text =

@@ -9,7 +9,6 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 
 use super::table::{MADE, table};
 
-/// The page.
 pub(super) fn page(crd: &CustomResourceDefinition) -> String {
     let mut text = format!("# {}\n\n{MADE}", crd.spec.names.kind);
     for version in &crd.spec.versions {

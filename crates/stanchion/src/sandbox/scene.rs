@@ -39,7 +39,6 @@ pub(super) struct Note {
     pub(super) about: String,
     /// Whether it is a warning.
     pub(super) is_warning: bool,
-    /// The reason.
     pub(super) reason: String,
     /// The message.
     pub(super) text: String,

@@ -16,7 +16,6 @@ use crate::server::Place;
 /// Suggestions in the form.
 const SUGGESTED: usize = 200;
 
-/// The page.
 pub(crate) fn page(frame: &Frame<'_>, place: &Place, desired: &Desired, query: &Query) -> Html<String> {
     let whole = graph::desired(desired);
     let role = query.get("role");

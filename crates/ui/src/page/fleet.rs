@@ -12,7 +12,6 @@ use super::{Frame, page as framed, path};
 use crate::live::Fleet;
 use crate::query::Query;
 
-/// The page.
 pub(crate) fn page(frame: &Frame<'_>, fleet: &Fleet, query: &Query) -> Html<String> {
     let filter = Filter::of(query);
     let shown: Vec<&Row> = fleet.rows.iter().filter(|row| filter.admits(row)).collect();

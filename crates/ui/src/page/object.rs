@@ -39,7 +39,6 @@ impl Shown {
     }
 }
 
-/// The page.
 pub(crate) fn page(frame: &Frame<'_>, shown: &Shown) -> Html<String> {
     let detail = &shown.detail;
     let content = html! {

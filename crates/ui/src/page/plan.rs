@@ -13,7 +13,6 @@ use super::{Frame, POLICIES, page as framed, path};
 use crate::act::Sql;
 use crate::sql::{Change, Effect, Token, changes, tokens};
 
-/// The page.
 pub(crate) fn page(
     frame: &Frame<'_>,
     shown: &Shown,

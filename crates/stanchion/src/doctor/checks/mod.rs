@@ -27,7 +27,6 @@ pub(super) struct Fault {
 /// The faults, or why the check could not run.
 type Outcome = Result<Vec<Fault>, String>;
 
-/// One check.
 pub(crate) struct Check {
     /// Its id, which is also its heading in `docs/doctor.md`.
     pub(crate) id: &'static str,

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::super::error::SandboxError;
 
-/// One fact.
 pub(in super::super) struct Fact {
     /// The description.
     pub(in super::super) what: &'static str,

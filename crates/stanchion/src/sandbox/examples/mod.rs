@@ -66,7 +66,6 @@ pub(super) struct Kind {
     pub(super) steps: &'static [&'static str],
 }
 
-/// A hint.
 pub(super) struct Hint {
     /// What happens.
     pub(super) why: &'static str,
@@ -126,7 +125,6 @@ impl Example {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": NAMESPACE}})
     }
 
-    /// The objects.
     pub(super) fn objects(&self) -> Result<Vec<Value>, SandboxError> {
         manifests::documents(self.objects)
     }

@@ -9,7 +9,6 @@ pub(super) use self::storage::{ACCESS_KEY, BUCKET, Storage};
 use super::error::SandboxError;
 use super::home::Home;
 
-/// All servers.
 pub(super) struct Servers {
     /// PostgreSQL.
     pub(super) database: Database,

@@ -198,7 +198,6 @@ fn requeue_after(wanted: &Wanted, passwords: &Passwords, now: Timestamp) -> Opti
 /// The reason of a condition that is not True because of drift.
 pub(super) const DRIFTED: &str = "Drifted";
 
-/// The drift.
 pub(super) struct Drift<'a> {
     mode: DriftMode,
     /// Detected, and left.

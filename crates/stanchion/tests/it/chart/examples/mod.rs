@@ -1,6 +1,7 @@
 //! A release of the previous chart, every example, an upgrade to this chart, a rollback and an uninstallation; with the
 //! program in place of the pods, with exactly their arguments and their `ServiceAccount`.
 
+mod expected;
 mod previous;
 mod rights;
 mod running;
@@ -11,11 +12,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kube::api::DynamicObject;
-use kube::core::{ApiResource, GroupVersionKind};
-use kube::{Api, Client};
 use serde_json::{Value, json};
-use stanchion_api::instance::CONNECTED;
 use stanchion_sandbox::fake_operators::{DEFINITIONS, FakeOperators};
 use stanchion_testkit::cluster::{Cluster, User};
 use stanchion_testkit::operator_log::OperatorLog;
@@ -25,6 +22,7 @@ use stanchion_testkit::{port, report, wait};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::expected::Expected;
 use self::servers::ExampleServers;
 use super::install::{NAMESPACE, arguments, on};
 use super::{chart, documents, helm, kubectl};
@@ -74,67 +72,6 @@ fn files() -> Vec<(String, String)> {
     files.sort_by_key(|(name, _)| (!name.starts_with("sandbox-"), name.clone()));
     assert!(files.len() >= 25, "{files:?}");
     files
-}
-
-/// An object of ours, and the condition that says that it is ready.
-struct Expected {
-    api: Api<DynamicObject>,
-    kind: String,
-    namespace: String,
-    name: String,
-}
-
-impl Expected {
-    /// `None` for a kind without conditions, or of others.
-    fn of(client: &Client, object: &Value, namespace: &str) -> Option<Self> {
-        let (group, version) = object["apiVersion"].as_str()?.split_once('/')?;
-        let kind = object["kind"].as_str()?;
-        let plural = match kind {
-            "PostgresUser" => "postgresusers",
-            "PostgresInstance" => "postgresinstances",
-            "PostgresPolicy" => "postgrespolicies",
-            "SupabaseProject" => "supabaseprojects",
-            "GitlabInstance" => "gitlabinstances",
-            _ => return None,
-        };
-        let resource =
-            ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
-        let namespace = object["metadata"]["namespace"].as_str().unwrap_or(namespace);
-        Some(Self {
-            api: Api::namespaced_with(client.clone(), namespace, &resource),
-            kind: kind.to_owned(),
-            namespace: namespace.to_owned(),
-            name: object["metadata"]["name"].as_str()?.to_owned(),
-        })
-    }
-
-    /// What keeps it from being ready.
-    async fn missing(&self) -> Option<String> {
-        let wanted = if self.kind == "PostgresInstance" {
-            CONNECTED
-        } else {
-            "Ready"
-        };
-        let about = format!("{} {}/{}", self.kind, self.namespace, self.name);
-        let object = match self.api.get(&self.name).await {
-            Ok(object) => object,
-            Err(error) => return Some(format!("{about}: {error}")),
-        };
-        let generation = json!(object.metadata.generation);
-        let conditions = object
-            .data
-            .pointer("/status/conditions")
-            .cloned()
-            .unwrap_or_default();
-        let conditions = conditions.as_array().cloned().unwrap_or_default();
-        let is_ready = conditions.iter().any(|condition| {
-            condition["type"] == wanted
-                && condition["status"] == "True"
-                && (condition["observedGeneration"].is_null()
-                    || condition["observedGeneration"] == generation)
-        });
-        (!is_ready).then(|| format!("{about}: {}", Value::Array(conditions)))
-    }
 }
 
 /// A cluster with the CRDs and the simulated operators that examples use.
