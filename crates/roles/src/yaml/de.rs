@@ -67,7 +67,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-impl<'de> IntoDeserializer<'de, Error> for Reader<'_> {
+impl IntoDeserializer<'_, Error> for Reader<'_> {
     type Deserializer = Self;
 
     fn into_deserializer(self) -> Self {

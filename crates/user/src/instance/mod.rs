@@ -67,7 +67,7 @@ impl Reconciler for InstanceController {
     }
 
     fn validate(instance: &PostgresInstance) -> Result<PostgresInstance, Problem> {
-        validate::validate(instance)
+        Ok(validate::validate(instance))
     }
 
     async fn observe(&self, read: &Reader, instance: &PostgresInstance) -> Result<Current, Problem> {
