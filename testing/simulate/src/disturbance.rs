@@ -82,23 +82,23 @@ pub enum Disturbance {
     Freeze(Duration),
 }
 
-/// Random disturbances over a time: with PostgreSQL or without, and with clocks that are set or without.
+/// Random disturbances over a time: with PostgreSQL or without.
 pub fn generate(
     random: &mut StdRng,
     length: Duration,
     replicas: usize,
-    (sql, clock): (bool, bool),
+    sql: bool,
 ) -> Vec<(Duration, Disturbance)> {
     let length = u64::try_from(length.as_millis()).unwrap_or(u64::MAX).max(1);
     (0..random.random_range(1..=12))
         .map(|_| {
             let at = Duration::from_millis(random.random_range(0..length));
-            (at, one(random, replicas, sql, clock))
+            (at, one(random, replicas, sql))
         })
         .collect()
 }
 
-fn one(random: &mut StdRng, replicas: usize, sql: bool, clock: bool) -> Disturbance {
+fn one(random: &mut StdRng, replicas: usize, sql: bool) -> Disturbance {
     let replica = random.random_range(0..replicas);
     let seconds = |random: &mut StdRng| Duration::from_secs(random.random_range(1..=90));
     match random.random_range(0..20) {
@@ -109,7 +109,7 @@ fn one(random: &mut StdRng, replicas: usize, sql: bool, clock: bool) -> Disturba
         15 => Disturbance::Partition(replica, seconds(random)),
         16 | 17 => Disturbance::Kill(replica, Duration::from_millis(random.random_range(0..20_000))),
         18 if replicas > 1 => Disturbance::StealLease,
-        18 if clock => Disturbance::MoveClock(random.random_range(-7200..=7200)),
+        18 => Disturbance::MoveClock(random.random_range(-7200..=7200)),
         _ => Disturbance::Freeze(seconds(random)),
     }
 }

@@ -99,8 +99,6 @@ pub trait Scenario: Send + Sync + 'static {
     const FUZZ_REST: Duration = Duration::from_mins(2);
     /// Whether its controllers talk to PostgreSQL.
     const SQL: bool = false;
-    /// Whether the clock of the operator may differ from that of the API server.
-    const CLOCK: bool = true;
     /// The conditions that are not true of an object while the world is lost.
     const CLAIMS: &'static [&'static str] = &[];
     /// The kinds that are reconciled.

@@ -61,7 +61,7 @@ impl Schedule {
         };
         let operations = S::operations(&mut random);
         let length = operations.iter().map(|(at, _)| *at).max().unwrap_or_default();
-        let disturbances = disturbance::generate(&mut random, length, setup.replicas, (S::SQL, S::CLOCK));
+        let disturbances = disturbance::generate(&mut random, length, setup.replicas, S::SQL);
         let mut steps: Vec<Step> = operations
             .into_iter()
             .map(|(at, operation)| (at, Act::Operate(operation)))

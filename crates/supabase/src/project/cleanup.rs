@@ -1,21 +1,44 @@
 //! The deletion of a project. Its children are garbage-collected; what it created in the database is removed if the spec
 //! requests that.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
+use parking_lot::Mutex;
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{DeletionPolicy, FINALIZER, Phase, SupabaseProjectStatus};
 use stanchion_kernel::events::EventRecord;
 use stanchion_kernel::{Cleanup, CleanupOutcome, Done, Inputs, Problem, Reader, Report, Writer};
 use stanchion_postgres as pg;
+use tokio::time::Instant;
 
 use super::target::Wanted;
 use super::{ProjectController, secrets, validate};
 use crate::database;
 
 /// How long a deleted project waits for its database.
-const HOLD: SignedDuration = SignedDuration::from_mins(5);
+const HOLD: Duration = Duration::from_mins(5);
+
+/// When the first attempt to clean up after each deleted project began, by uid. The time of the deletion is from another
+/// clock, which may differ by more than the wait. A restarted operator waits anew.
+#[derive(Default)]
+pub(super) struct Waiting(Mutex<HashMap<String, Instant>>);
+
+impl Waiting {
+    fn begin(&self, uid: &str) {
+        self.0.lock().entry(uid.to_owned()).or_insert_with(Instant::now);
+    }
+
+    fn end(&self, uid: &str) {
+        self.0.lock().remove(uid);
+    }
+
+    fn waited(&self, uid: &str) -> Duration {
+        let begun = self.0.lock().get(uid).copied();
+        begun.map_or(Duration::ZERO, |begun| begun.elapsed())
+    }
+}
 
 /// Cleans up after a `SupabaseProject`.
 pub struct ProjectCleanup;
@@ -24,8 +47,7 @@ pub struct ProjectCleanup;
 pub struct CleanupTarget {
     /// Its validated spec.
     wanted: Wanted,
-    /// When it was deleted.
-    since: Option<Timestamp>,
+    uid: String,
 }
 
 /// What is known about the database.
@@ -36,7 +58,11 @@ pub enum Found {
     /// may block.
     NoAdministrator(Problem),
     /// The administrator's connection.
-    Connection(Box<pg::ConnectionConfig>),
+    Connection {
+        connection: Box<pg::ConnectionConfig>,
+        /// How long the cleanup has been tried.
+        waited: Duration,
+    },
 }
 
 /// What to do.
@@ -73,34 +99,40 @@ impl Cleanup for ProjectCleanup {
     fn target(project: &SupabaseProject) -> Self::Target {
         let asked = project.spec.deletion_policy == DeletionPolicy::Delete;
         let wanted = asked.then(|| validate::wanted(project).ok()).flatten()?;
-        let since = project.metadata.deletion_timestamp.as_ref().map(|since| since.0);
-        Some(Box::new(CleanupTarget { wanted, since }))
+        let uid = project.metadata.uid.clone().unwrap_or_default();
+        Some(Box::new(CleanupTarget { wanted, uid }))
     }
 
-    async fn observe(_: &ProjectController, read: &Reader, target: &Self::Target) -> Result<Found, Problem> {
-        let Some(CleanupTarget { wanted, .. }) = target.as_deref() else {
+    async fn observe(
+        controller: &ProjectController,
+        read: &Reader,
+        target: &Self::Target,
+    ) -> Result<Found, Problem> {
+        let Some(CleanupTarget { wanted, uid }) = target.as_deref() else {
             return Ok(Found::NotRequested);
         };
         let fetched = secrets::fetch(read, wanted.administrator_secrets(), BTreeSet::new()).await?;
         Ok(match secrets::administrator(&fetched, wanted) {
-            Ok((_, connection)) => Found::Connection(Box::new(connection)),
+            Ok((_, connection)) => Found::Connection {
+                connection: Box::new(connection),
+                waited: controller.waiting.waited(uid),
+            },
             Err(problem) => Found::NoAdministrator(problem),
         })
     }
 
     /// A database that does not answer blocks only for a limited time.
-    fn plan(target: &Self::Target, found: &Found, inputs: &mut Inputs<'_>) -> Result<CleanupPlan, Problem> {
+    fn plan(target: &Self::Target, found: &Found, _: &mut Inputs<'_>) -> Result<CleanupPlan, Problem> {
         let Some(target) = target else {
             return Ok(CleanupPlan::Nothing);
         };
-        let waited = target.since.map(|since| inputs.now.duration_since(since));
-        if waited.is_some_and(|waited| waited > HOLD) {
-            return Ok(CleanupPlan::Leave("the cleanup of the database timed out".into()));
-        }
         Ok(match found {
             Found::NotRequested => CleanupPlan::Nothing,
             Found::NoAdministrator(problem) => CleanupPlan::Leave(problem.to_string()),
-            Found::Connection(connection) => CleanupPlan::Remove {
+            Found::Connection { waited, .. } if *waited > HOLD => {
+                CleanupPlan::Leave("the cleanup of the database timed out".into())
+            }
+            Found::Connection { connection, .. } => CleanupPlan::Remove {
                 database: connection.clone(),
                 project: target.wanted.project_id(),
             },
@@ -110,11 +142,12 @@ impl Cleanup for ProjectCleanup {
     async fn apply(
         controller: &ProjectController,
         write: &Writer,
-        _: &Self::Target,
+        target: &Self::Target,
         _: &Found,
         plan: CleanupPlan,
         removed: &mut Removed,
     ) -> Result<Done, Problem> {
+        let uid = target.as_ref().map_or("", |target| target.uid.as_str());
         match plan {
             CleanupPlan::Nothing => {}
             CleanupPlan::Leave(why) => {
@@ -122,12 +155,14 @@ impl Cleanup for ProjectCleanup {
             }
             CleanupPlan::Remove { database, project } => {
                 write.may_write()?;
+                controller.waiting.begin(uid);
                 match database::remove(&controller.setup.pools, &database, &project).await {
                     Err(problem) if is_gone(&problem) => {}
                     left => removed.left = left?,
                 }
             }
         }
+        controller.waiting.end(uid);
         Ok(Done::Complete)
     }
 
@@ -181,13 +216,16 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    fn plan(project: &SupabaseProject, minutes: i64) -> CleanupPlan {
-        let deleted: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    /// What is planned after so many minutes, by a clock that is a day ahead of the API server's.
+    fn plan(project: &SupabaseProject, minutes: u64) -> CleanupPlan {
         let connection = pg::ConnectionConfig::new("pg", 5432, "shop", "postgres").unwrap();
-        let found = Found::Connection(Box::new(connection));
+        let found = Found::Connection {
+            connection: Box::new(connection),
+            waited: Duration::from_mins(minutes),
+        };
         let target = ProjectCleanup::target(project);
         let mut inputs = Inputs {
-            now: deleted + SignedDuration::from_mins(minutes),
+            now: "2026-01-02T00:00:00Z".parse().unwrap(),
             random: &mut StdRng::seed_from_u64(1),
         };
         ProjectCleanup::plan(&target, &found, &mut inputs).unwrap()
@@ -209,12 +247,12 @@ mod tests {
                 object["spec"][field] = value.clone();
             }
             let cleanup = ProjectCleanup::target(&serde_json::from_value(object).unwrap());
-            cleanup.map(|cleanup| (cleanup.wanted.project_id(), cleanup.since.is_some()))
+            cleanup.map(|cleanup| cleanup.wanted.project_id())
         };
         assert_eq!(leaves(json!({})), None);
         assert_eq!(
             leaves(json!({"deletionPolicy": "Delete"})),
-            Some(("ns/it".to_owned(), true))
+            Some("ns/it".to_owned())
         );
         let invalid = json!({"deletionPolicy": "Delete", "kong": {"image": "kong"}});
         assert_eq!(leaves(invalid), None);
@@ -228,6 +266,21 @@ mod tests {
         };
         assert_eq!(of, "ns/shop");
         assert!(matches!(plan(&project("Delete"), 6), CleanupPlan::Leave(_)));
+    }
+
+    /// The wait begins with the first attempt, and another project does not inherit it.
+    #[tokio::test(start_paused = true)]
+    async fn a_project_waits_from_its_first_attempt() {
+        let waiting = Waiting::default();
+        assert_eq!(waiting.waited("one"), Duration::ZERO);
+        waiting.begin("one");
+        tokio::time::advance(Duration::from_mins(3)).await;
+        waiting.begin("one");
+        tokio::time::advance(Duration::from_mins(3)).await;
+        assert_eq!(waiting.waited("one"), Duration::from_mins(6));
+        assert_eq!(waiting.waited("two"), Duration::ZERO);
+        waiting.end("one");
+        assert_eq!(waiting.waited("one"), Duration::ZERO);
     }
 
     #[test]

@@ -53,6 +53,8 @@ pub struct ProjectController {
     cache: ProjectCache,
     /// The servers that somebody has lost, whichever controller it was.
     losses: Mutex<Listener>,
+    /// The deleted projects whose database could not be cleaned up yet.
+    waiting: cleanup::Waiting,
     setup: Setup,
 }
 
@@ -62,6 +64,7 @@ impl ProjectController {
         Self {
             cache: ProjectCache::default(),
             losses: Mutex::new(setup.pools.losses()),
+            waiting: cleanup::Waiting::default(),
             setup,
         }
     }

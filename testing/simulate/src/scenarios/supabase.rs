@@ -54,8 +54,6 @@ impl Scenario for Supabase {
     const SQL: bool = true;
     // A schedule takes seconds: seven components roll out, and the database is prepared in some forty steps.
     const SCHEDULES: u64 = 20;
-    // A deletion waits five minutes for the database, from the time that the API server has written into the object.
-    const CLOCK: bool = false;
     const PODS: Option<Duration> = Some(Duration::from_secs(2));
     const PRIMARY: &'static [Kind] = &[PROJECT];
     const OTHERS: &'static [Kind] = &[
