@@ -5,9 +5,8 @@
 //! are not.
 
 mod connection;
-mod grants;
+mod password;
 mod plan;
-mod roles;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -19,18 +18,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use connection::{Auth, AuthType, CaSecret, Connection, Params, SecretKey, SecretName};
-pub use grants::{
-    DefaultPrivilege, DefaultPrivilegeGrant, DefaultPrivilegeScope, Ensure, Grant, Object, ObjectType,
-    Privilege, Profile, ProfileGrant, ProfileObject, ScopeType,
-};
+pub use password::{Generate, Password};
 pub use plan::{
     Compression, Decider, PlanPhase, PostgresPolicyPlan, PostgresPolicyPlanSpec, PostgresPolicyPlanStatus,
     SqlRef,
 };
-pub use roles::{
-    AuthProvider, AuthProviderType, Generate, Member, Membership, Password, Retirement, Role, Schema,
+pub use stanchion_manifest::{
+    AuthProvider, AuthProviderType, DefaultPrivilege, DefaultPrivilegeGrant, DefaultPrivilegeScope, Ensure,
+    Grant, Member, Membership, Object, ObjectType, Privilege, Profile, ProfileGrant, ProfileObject,
+    Retirement, Schema, ScopeType,
 };
 pub use status::{ChangeSummary, PlanRef, PostgresPolicyStatus};
+
+/// A role to create if missing.
+pub type Role = stanchion_manifest::Role<Password>;
 
 /// The API group of both kinds.
 pub const GROUP: &str = "pgroles.io";

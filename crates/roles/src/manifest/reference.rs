@@ -11,7 +11,7 @@ use super::schema::json_schema;
 pub fn reference() -> String {
     let schema = json_schema();
     let mut text = String::from(
-        "# Manifest reference\n\n<!-- Made from the types in crates/roles/src/manifest/types; do not edit. -->\n\n\
+        "# Manifest reference\n\n<!-- Made from the types in crates/manifest and crates/roles/src/manifest/types.rs; do not edit. -->\n\n\
          A manifest is one YAML document. Everything is optional unless it says *required*. Keys that are not listed here \
          are errors; `--lenient` turns them into warnings.\n",
     );

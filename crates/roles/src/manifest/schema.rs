@@ -14,10 +14,21 @@ pub fn json_schema() -> serde_json::Value {
     schema
 }
 
+/// What the types say only for a CRD: a file has no limits, and no API server that sets defaults or evaluates CEL.
+const CRD_ONLY: [&str; 6] = [
+    "default",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "minLength",
+    "x-kubernetes-validations",
+];
+
 /// Disallows additional properties in every object that has fixed properties.
 fn close(schema: &mut serde_json::Value) {
     match schema {
         serde_json::Value::Object(object) => {
+            object.retain(|keyword, _| !CRD_ONLY.contains(&keyword.as_str()));
             if object.get("properties").is_some_and(serde_json::Value::is_object) {
                 object.entry("additionalProperties").or_insert(false.into());
             }
