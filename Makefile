@@ -20,6 +20,7 @@ RELEASE_TAKES := about 20 minutes
 
 CARGO_DENY    := 0.20.2
 CARGO_MACHETE := 0.9.2
+CARGO_CYCLONEDX := 0.5.9
 HELM3         := 3.22.0
 KUBERNETES    := $(shell sed -n 's|^require k8s.io/kubernetes v||p' tools/control-plane/kubernetes/go.mod)
 CONTROL_PLANE := $(CACHE)/control-plane/$(KUBERNETES)
@@ -123,6 +124,13 @@ lint: setup $(TOOLS)/cargo-deny@$(CARGO_DENY) $(TOOLS)/cargo-machete@$(CARGO_MAC
 release: setup ## Build the release binary: target/release/stanchion
 	@tools/announce $(SHIPPED) "compiling about 370 crates for size, and the whole program once more to link it: $(RELEASE_TAKES) on two cores"
 	cargo build --release --locked --all-features --bin stanchion
+
+# The tool writes beside the crate's manifest, and only there. The time of the commit makes the file reproducible.
+.PHONY: sbom
+sbom: setup $(TOOLS)/cargo-cyclonedx@$(CARGO_CYCLONEDX) ## Write the SBOM of the release binary (CycloneDX): target/stanchion.cdx.json
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(TOOLS)/bin/cargo-cyclonedx cyclonedx --manifest-path crates/stanchion/Cargo.toml \
+		--format json --all-features --describe binaries --quiet
+	mkdir -p $(TARGET) && mv crates/stanchion/stanchion_bin.cdx.json $(TARGET)/stanchion.cdx.json
 
 # The release binary; the benchmark program itself may be a debug build.
 .PHONY: bench
