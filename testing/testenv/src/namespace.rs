@@ -58,6 +58,11 @@ impl TestNamespace {
         Self::of(TestCluster::Own(Box::new(Cluster::start().await)), prefix).await
     }
 
+    /// A new namespace of a cluster that some tests share.
+    pub async fn in_cluster(cluster: &'static Cluster, prefix: &str) -> Self {
+        Self::of(TestCluster::Shared(cluster), prefix).await
+    }
+
     async fn of(cluster: TestCluster, prefix: &str) -> Self {
         let client = cluster.client().await;
         Self {

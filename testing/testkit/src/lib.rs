@@ -4,8 +4,10 @@
 //! |---|---|
 //! | [`browser`] | a real browser without a window, driven by `WebDriver`, if it is installed |
 //! | [`cluster`] | a Kubernetes cluster, a namespace of its own, users with real RBAC, the audit log |
+//! | [`files`] | an HTTP server for the files of a folder |
 //! | [`faults`] | scripted API faults: conflicts, throttling, lost answers, silence, a cut |
 //! | [`crash`] | kills an operator at every write and compares the result with an undisturbed run |
+//! | [`helm`] | finds and runs Helm |
 //! | [`postgres`] | temporary servers of four versions, with their log |
 //! | [`http_proxy`] | an HTTP proxy with its own names, and TLS in front of a server |
 //! | [`proxy`] | a TCP proxy that cuts, delays, holds, or stops at the nth message |
@@ -36,6 +38,8 @@ pub mod cluster;
 pub mod collector;
 pub mod crash;
 pub mod faults;
+pub mod files;
+pub mod helm;
 pub mod http_proxy;
 pub mod operator_log;
 pub mod port;

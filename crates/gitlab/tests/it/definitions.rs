@@ -11,6 +11,11 @@ use stanchion_sandbox::fake_operators::DEFINITIONS;
 /// Names a directory with the CRDs that the other operators publish, as YAML.
 const VARIABLE: &str = "STANCHION_THIRD_PARTY_CRDS";
 
+/// Whether [`best`] returns the originals.
+pub(crate) fn are_originals() -> bool {
+    env::var_os(VARIABLE).is_some()
+}
+
 /// The originals if available, otherwise stand-ins. Tests that share a cluster all use these.
 pub(crate) fn best() -> Vec<CustomResourceDefinition> {
     match env::var_os(VARIABLE) {

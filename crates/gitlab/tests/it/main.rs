@@ -18,6 +18,7 @@ mod operator_upgrade;
 mod prepared;
 mod provided_backends;
 mod rbac;
+mod real_flux;
 mod refused_specs;
 mod schemas;
 mod takeover;

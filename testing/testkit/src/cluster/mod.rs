@@ -10,6 +10,7 @@ mod assets;
 mod audit;
 mod connection;
 mod control_plane;
+mod flux;
 mod kubectl;
 mod objects;
 mod parts;
@@ -28,6 +29,7 @@ use self::{control_plane::ControlPlane, sandbox::InProcess};
 use crate::{error::Error, report};
 
 pub use audit::{Audit, Request, Requests};
+pub use flux::Flux;
 pub use kubectl::Kubectl;
 pub use user::{Grant, User, path_rule, rule};
 

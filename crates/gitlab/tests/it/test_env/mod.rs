@@ -21,7 +21,7 @@ pub(crate) use stanchion_testenv::{Running, WAIT_TIMEOUT};
 use crate::definitions;
 
 /// The version map of the shared cluster: every version that any test uses.
-const MAP: &str = include_str!("map.yaml");
+pub(crate) const MAP: &str = include_str!("map.yaml");
 
 /// A namespace.
 pub(crate) struct TestEnv {
@@ -61,7 +61,7 @@ impl TestEnv {
         Self::of(base)
     }
 
-    fn of(base: TestNamespace) -> Self {
+    pub(crate) fn of(base: TestNamespace) -> Self {
         Self {
             base,
             key: Arc::new(FingerprintKey::generate()),

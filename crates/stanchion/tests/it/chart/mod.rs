@@ -8,13 +8,11 @@ mod promql;
 mod render;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 use stanchion_testkit::cluster::{Cluster, Kubectl};
+use stanchion_testkit::helm::{self, run};
 use stanchion_testkit::{kubectl, report};
-
-use crate::operator::text;
 
 /// The chart.
 fn chart() -> PathBuf {
@@ -24,48 +22,17 @@ fn chart() -> PathBuf {
         .unwrap()
 }
 
-/// The program `helm`: the one that `STANCHION_HELM` names, or beside the programs of a control plane, or in `PATH`. A
-/// test without it, or without kubectl, is reported as skipped.
+/// The program `helm`. A test without it, or without kubectl, is reported as skipped.
 fn helm(test: &str) -> Option<PathBuf> {
-    let named = std::env::var_os("STANCHION_HELM").map(PathBuf::from);
-    let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = named.or_else(|| {
-        assets
-            .into_iter()
-            .chain(std::env::split_paths(&path))
-            .map(|folder| folder.join("helm"))
-            .find(|program| program.is_file())
-    });
-    let missing = match (&found, kubectl::find()) {
-        (None, _) => "helm is neither in KUBEBUILDER_ASSETS nor on the PATH",
-        (_, Err(why)) => why,
-        (Some(_), Ok(_)) => return found,
-    };
-    report::skipped(&format!("chart::{test}"), missing);
-    None
+    let found = helm::find().and_then(|program| kubectl::find().map(|_| program));
+    found
+        .map_err(|missing| report::skipped(&format!("chart::{test}"), missing))
+        .ok()
 }
 
 /// kubectl, which exists if [`helm`] was found.
 fn kubectl(cluster: &Cluster) -> Kubectl {
     cluster.kubectl().unwrap()
-}
-
-/// Runs helm without leaving anything in the user's home.
-fn run(helm: &Path, words: &[&str]) -> Result<String, String> {
-    let home = std::env::temp_dir().join("stanchion-helm");
-    let output = Command::new(helm)
-        .args(words)
-        .env("HELM_CACHE_HOME", home.join("cache"))
-        .env("HELM_CONFIG_HOME", home.join("config"))
-        .env("HELM_DATA_HOME", home.join("data"))
-        .output()
-        .unwrap();
-    if output.status.success() {
-        Ok(text(&output.stdout))
-    } else {
-        Err(format!("helm {}: {}", words.join(" "), text(&output.stderr)))
-    }
 }
 
 /// The objects that the chart renders with these settings, in the namespace `stanchion-system`.
