@@ -125,12 +125,13 @@ release: setup ## Build the release binary: target/release/stanchion
 	@tools/announce $(SHIPPED) "compiling about 370 crates for size, and the whole program once more to link it: $(RELEASE_TAKES) on two cores"
 	cargo build --release --locked --all-features --bin stanchion
 
-# The tool writes beside the crate's manifest, and only there. The time of the commit makes the file reproducible.
+# The tool writes a file beside the manifest of every program of the workspace. The time of the commit makes it reproducible.
 .PHONY: sbom
 sbom: setup $(TOOLS)/cargo-cyclonedx@$(CARGO_CYCLONEDX) ## Write the SBOM of the release binary (CycloneDX): target/stanchion.cdx.json
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(TOOLS)/bin/cargo-cyclonedx cyclonedx --manifest-path crates/stanchion/Cargo.toml \
 		--format json --all-features --describe binaries --quiet
 	mkdir -p $(TARGET) && mv crates/stanchion/stanchion_bin.cdx.json $(TARGET)/stanchion.cdx.json
+	rm -f {bench,crates,testing}/*/*_bin.cdx.json
 
 # The release binary; the benchmark program itself may be a debug build.
 .PHONY: bench
