@@ -20,7 +20,7 @@ use crate::private;
 use crate::resource::Registry;
 use crate::server::Server;
 use crate::service::InProcessService;
-use crate::store::Store;
+use crate::store::{HISTORY, Store};
 use crate::tls::{self, Listening, TlsError};
 use crate::write_locks::WriteLocks;
 
@@ -50,6 +50,7 @@ pub struct Builder {
     commands: Vec<Mapping>,
     audit: Option<PathBuf>,
     state: Option<PathBuf>,
+    history: usize,
     users: Vec<(String, User)>,
 }
 
@@ -63,6 +64,7 @@ impl Default for Builder {
             commands: Vec::new(),
             audit: None,
             state: None,
+            history: HISTORY,
             users: Vec::new(),
         }
     }
@@ -120,6 +122,13 @@ impl Builder {
         self
     }
 
+    /// Keeps so many changes of each kind in memory, for watches that resume. Default: 20,000.
+    #[must_use]
+    pub fn history(mut self, changes: usize) -> Self {
+        self.history = changes;
+        self
+    }
+
     /// Adds a user with a bearer token.
     #[must_use]
     pub fn user(mut self, token: &str, user: User) -> Self {
@@ -137,7 +146,7 @@ impl Builder {
             None => Audit::default(),
         };
         let server = Arc::new(Server {
-            store: Arc::new(Store::new()),
+            store: Arc::new(Store::with_history(self.history)),
             registry: Registry::new(),
             clock: Clock::new(self.seed, self.wall),
             tokens: Tokens::default(),

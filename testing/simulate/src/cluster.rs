@@ -16,12 +16,17 @@ use crate::replica::LEASE;
 use crate::scenario::{NAMESPACE, Scenario};
 use crate::user;
 
+/// How many changes of a kind can be watched from the past. A change keeps two states of its object, and hours of fuzzing make
+/// a hundred thousand.
+const HISTORY: usize = 1000;
+
 /// Starts one that serves the story's kinds.
 pub(crate) async fn start<S: Scenario>(seed: u64, wall: Timestamp) -> Sandbox {
     let sandbox = Sandbox::builder()
         .seed(seed)
         .clock(wall)
         .rbac(false)
+        .history(HISTORY)
         .workloads(S::PODS)
         .start()
         .expect("a sandbox");

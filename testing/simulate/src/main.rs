@@ -19,7 +19,7 @@ struct Arguments {
     /// The story: kernel, gitlab, user, instance, policy, supabase, or all
     #[arg(long, default_value = "all")]
     kind: String,
-    /// How many schedules of each story. Default: 1000 of the kernel, 20 of projects, 100 of each other
+    /// How many schedules of each story. Default: 1000 of the kernel, 100 of each other
     #[arg(long)]
     seeds: Option<u64>,
     /// The first seed

@@ -1,6 +1,5 @@
 //! One controller: its watch fills the queue, the queue starts the passes, and what it knows about its objects.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,12 +9,12 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{Event, watcher};
 use kube::{Client, Resource, ResourceExt};
-use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 use tracing::instrument::WithSubscriber;
 
+use super::memory::Memory;
 use super::queue::Queue;
 use super::{Readiness, Settings, pass};
 use crate::children::ChildCaches;
@@ -24,13 +23,13 @@ use crate::events::Recorder;
 use crate::external::DiscoveryCache;
 use crate::lease::Fence;
 use crate::lenient::{Flaw, Lenient};
-use crate::problem::{Class, chain};
-use crate::reconciler::{Object, Reconciler};
+use crate::problem::chain;
+use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::metrics::{ControllerMetrics, Queued};
-use crate::watch::dependencies::{Dependencies, Key, version};
+use crate::watch::dependencies::{Dependencies, Key};
 use crate::watch::enqueue::Enqueuers;
-use crate::watch::{Fingerprints, Primary, PrimaryChange, backoff, key, run_watch};
+use crate::watch::{Fingerprints, Primary, PrimaryChange, backoff, run_watch};
 
 /// An object that may be malformed; the watch continues in any case.
 pub(super) type Read<R> = Lenient<<R as Reconciler>::Object>;
@@ -105,17 +104,17 @@ impl<R: Reconciler> Shared<R> {
 
     /// A pass may end after its object is gone: what it recorded then would be kept forever.
     pub(super) fn forget_if_gone(&self, key: &Key) {
-        if self.fingerprints.has(key) {
-            return;
-        }
-        if self.memory.needs_late_cleanup(key) {
-            self.queue.wake(key.clone());
-        } else {
+        if !self.fingerprints.has(key) {
             self.forget(key);
         }
     }
 
+    /// Drops the state of an object that is gone, unless a cleanup has to follow: the pass that does it ends here again.
     fn forget(&self, key: &Key) {
+        if self.memory.needs_late_cleanup(key) {
+            self.queue.wake(key.clone());
+            return;
+        }
         let ended = self.memory.forget(key);
         self.metrics.moved(ended.map(|(class, _)| class.as_str()), None);
         self.dependencies.forget(key);
@@ -156,8 +155,6 @@ pub(super) async fn run<R: Reconciler>(
         for change in primary.handle(&event) {
             match change {
                 PrimaryChange::Changed(key) => router.queue.wake(key),
-                // Its state is needed once more, and dropped after that.
-                PrimaryChange::Gone(key) if router.memory.needs_late_cleanup(&key) => router.queue.wake(key),
                 PrimaryChange::Gone(key) => router.forget(&key),
             }
         }
@@ -200,162 +197,4 @@ async fn turn<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -
             Some(backstop)
         }
     }
-}
-
-/// The class and reason of the problem that ended a pass; `None` for success.
-pub(super) type LastProblem = Option<(Class, &'static str)>;
-
-/// State of all objects of a controller between two passes. Nothing here is needed after a restart.
-pub struct Memory<O>(Mutex<HashMap<Key, Slot<O>>>);
-
-struct Slot<O> {
-    uid: Option<String>,
-    /// Number of consecutive failures, and their generation: a new spec starts from zero.
-    failures: u32,
-    generation: Option<i64>,
-    /// The version in the cache.
-    seen: Option<u64>,
-    /// The object as our own last write returned it, until it is in the cache.
-    written: Option<Arc<O>>,
-    /// Our finalizer is removed. If the removal deletes the object, there is no newer version to detect it by.
-    released: bool,
-    /// The object as a pass wrote it that had begun before the object was deleted, and applied after that.
-    applied_late: Option<Arc<O>>,
-    /// The result of the last pass.
-    ended: LastProblem,
-}
-
-impl<O> Slot<O> {
-    fn new(meta: &ObjectMeta, ended: LastProblem) -> Self {
-        Self {
-            uid: meta.uid.clone(),
-            failures: 0,
-            generation: meta.generation,
-            seen: None,
-            written: None,
-            released: false,
-            applied_late: None,
-            ended,
-        }
-    }
-}
-
-impl<O> Default for Memory<O> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<O: Object> Memory<O> {
-    /// The newest known state: the cached one, or what our own write returned while the watch lags behind. Without this
-    /// a pass right after a status write would use the previous status.
-    ///
-    /// The cache is read last, because it contains what is dropped here; an object that it does not contain is gone.
-    pub fn newest(&self, key: &Key, cached: impl FnOnce() -> Option<Arc<O>>) -> Option<Arc<O>> {
-        let written = self.lock().get(key).and_then(|slot| slot.written.clone());
-        let cached = cached()?;
-        match written {
-            Some(written) if is_newer(written.as_ref(), cached.as_ref()) => Some(written),
-            _ => Some(cached),
-        }
-    }
-
-    /// Keeps the result of our write until it is in the cache: this is not a second cache, and like the first it
-    /// contains no managedFields.
-    pub fn wrote(&self, object: &O) {
-        self.slot(object.meta(), |slot| {
-            slot.written = (version(object.meta()) > slot.seen).then(|| {
-                let mut object = object.clone();
-                object.meta_mut().managed_fields = None;
-                Arc::new(object)
-            });
-        });
-    }
-
-    /// The cache contains this version.
-    pub fn saw(&self, meta: &ObjectMeta) {
-        self.slot(meta, |slot| {
-            slot.seen = version(meta);
-            if let Some(written) = &slot.written
-                && version(written.meta()) <= slot.seen
-            {
-                slot.written = None;
-            }
-        });
-    }
-
-    /// Records that our finalizer is removed from this object.
-    pub fn released(&self, object: &O) {
-        self.slot(object.meta(), |slot| {
-            slot.released = true;
-            slot.applied_late = None;
-        });
-    }
-
-    /// Records that a pass applied although the object was being deleted: a cleanup has to follow.
-    pub fn applied_late(&self, object: O) {
-        let meta = object.meta().clone();
-        self.slot(&meta, |slot| slot.applied_late = Some(Arc::new(object)));
-    }
-
-    /// Whether a pass applied although the object was being deleted, and no cleanup has followed.
-    pub fn needs_late_cleanup(&self, key: &Key) -> bool {
-        let memory = self.lock();
-        memory.get(key).is_some_and(|slot| slot.applied_late.is_some())
-    }
-
-    /// The object that a pass applied although it was being deleted. The caller cleans up.
-    pub fn take_late(&self, key: &Key) -> Option<Arc<O>> {
-        self.lock().get_mut(key)?.applied_late.take()
-    }
-
-    /// Whether our finalizer is removed from this object.
-    pub fn is_released(&self, object: &O) -> bool {
-        self.slot(object.meta(), |slot| slot.released)
-    }
-
-    /// Counts a failure and returns the number of consecutive failures.
-    pub fn failed(&self, object: &O) -> u32 {
-        self.slot(object.meta(), |slot| {
-            slot.failures = slot.failures.saturating_add(1);
-            slot.failures
-        })
-    }
-
-    /// Resets the counter.
-    pub fn succeeded(&self, object: &O) {
-        self.slot(object.meta(), |slot| slot.failures = 0);
-    }
-
-    /// Records the result of the pass and returns the previous one.
-    pub fn ended(&self, object: &O, how: LastProblem) -> LastProblem {
-        self.slot(object.meta(), |slot| std::mem::replace(&mut slot.ended, how))
-    }
-
-    /// Drops the state of a deleted object and returns the result of its last pass.
-    pub fn forget(&self, key: &Key) -> LastProblem {
-        self.lock().remove(key).and_then(|slot| slot.ended)
-    }
-
-    fn slot<T>(&self, meta: &ObjectMeta, change: impl FnOnce(&mut Slot<O>) -> T) -> T {
-        let mut memory = self.lock();
-        let slot = memory.entry(key(meta)).or_insert_with(|| Slot::new(meta, None));
-        if slot.uid != meta.uid {
-            // Another object with the same name. It takes the place of its predecessor in the gauges.
-            *slot = Slot::new(meta, slot.ended);
-        }
-        if slot.generation != meta.generation {
-            slot.generation = meta.generation;
-            slot.failures = 0;
-        }
-        change(slot)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Slot<O>>> {
-        self.0.lock()
-    }
-}
-
-fn is_newer<O: Object>(ours: &O, cached: &O) -> bool {
-    ours.meta().uid == cached.meta().uid && version(ours.meta()) > version(cached.meta())
 }

@@ -5,6 +5,7 @@
 //! what wakes an object, [`Backoff`] when it is requeued.
 
 mod controller;
+mod memory;
 mod pass;
 mod queue;
 mod readiness;
@@ -19,9 +20,9 @@ use kube::runtime::reflector::{self, Store};
 use kube::{Client, Resource};
 use tokio_util::sync::CancellationToken;
 
-#[doc(hidden)]
-pub use self::controller::Memory;
 use self::controller::{Read, Shared, reference};
+#[doc(hidden)]
+pub use self::memory::Memory;
 use self::queue::{LaneOf, Limits, Queue};
 
 pub use self::readiness::Readiness;

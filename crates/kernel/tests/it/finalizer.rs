@@ -4,10 +4,11 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::json;
+use stanchion_kernel::driver::Settings;
 use stanchion_kernel::lenient::Lenient;
 use stanchion_kernel::{Class, finalizer};
 
-use crate::test_env::{FINALIZER, TestEnv, Widget, WidgetSpec, writes_of};
+use crate::test_env::{FINALIZER, TestEnv, Widget, WidgetSpec, settings, writes_of};
 
 fn sized(size: u32) -> WidgetSpec {
     WidgetSpec {
@@ -105,6 +106,44 @@ async fn a_pass_that_applies_after_the_cleanup_of_another_replica_cleans_up() {
     );
     env.merge::<Widget>("one", theirs(&[])).await;
     operator.wait().gone(&env.api::<Widget>(), "one").await;
+}
+
+/// The same, but an object of the same name is created before the late cleanup has its turn. The new one creates nothing, so
+/// what is there is its predecessor's.
+#[tokio::test]
+async fn a_late_cleanup_is_not_lost_when_the_name_is_used_again() {
+    let env = TestEnv::new("finalizer").await;
+    // One pass at a time: the pass over "two" keeps the next one over "one" waiting.
+    let settings = Settings {
+        concurrency: 1,
+        ..settings()
+    };
+    let operator = env.operator_with(env.cluster.config().await, settings);
+    let theirs = |entries: &[&str]| json!({ "metadata": { "finalizers": entries } });
+    env.world.hold("one");
+    env.world.hold("two");
+    env.widget("one", sized(1)).await;
+    env.until(&operator, "one", |widget| !finalizers(widget).is_empty())
+        .await;
+    env.widget("two", sized(1)).await;
+    env.merge::<Widget>("one", theirs(&[FINALIZER, "example.com/theirs"]))
+        .await;
+    env.delete::<Widget>("one").await;
+    env.merge::<Widget>("one", theirs(&["example.com/theirs"])).await;
+    env.world.release("one");
+    operator
+        .wait()
+        .eventually("the pass over two", async || env.world.running("two") == 1)
+        .await;
+    assert!(env.world.thing("one").is_some(), "it is applied late");
+    env.merge::<Widget>("one", theirs(&[])).await;
+    operator.wait().gone(&env.api::<Widget>(), "one").await;
+    env.widget("one", sized(0)).await;
+    env.world.release("two");
+    env.until(&operator, "one", |widget| widget.fails_with("InvalidSize"))
+        .await;
+    env.flush(&operator).await;
+    assert_eq!(env.world.thing("one"), None);
 }
 
 #[tokio::test]

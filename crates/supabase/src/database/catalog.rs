@@ -173,16 +173,24 @@ pub(super) fn decode<T, All: FromIterator<T>>(
 pub(super) fn questions(project: &str) -> Vec<Query> {
     let optional = optional_extensions().map(|(name, _)| name);
     let known = REQUIRED_EXTENSIONS.iter().copied().chain(optional);
-    let both = [Names::with_suffix(""), Names::apart(project)];
-    let internal = both.iter().map(Names::internal_database).collect();
-    let names = role_names(project);
+    let [internal, roles] = on_server(project);
     vec![
         Server::query(),
         Query::new(DATABASE).texts(known.map(str::to_owned).collect()),
-        Query::new(INTERNAL).texts(internal),
-        Query::new(ROLES).texts(names.clone()).text(mark::PATTERN),
-        Powers::query(names),
+        internal,
+        roles,
+        Powers::query(role_names(project)),
         isolation::question(),
+    ]
+}
+
+/// The queries for what a project has on the server, beside its database: internal databases and roles.
+pub(super) fn on_server(project: &str) -> [Query; 2] {
+    let both = [Names::with_suffix(""), Names::apart(project)];
+    let internal = both.iter().map(Names::internal_database).collect();
+    [
+        Query::new(INTERNAL).texts(internal),
+        Query::new(ROLES).texts(role_names(project)).text(mark::PATTERN),
     ]
 }
 
@@ -232,30 +240,11 @@ fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
         return Ok(None);
     };
     let powers = Powers::of_rows(powers)?;
-    let roles = decode(roles, |columns| {
-        let name: String = columns.next()?;
-        let facts = RoleFacts {
-            superuser: columns.next()?,
-            login: columns.next()?,
-            create_db: columns.next()?,
-            create_role: columns.next()?,
-            replication: columns.next()?,
-            bypass_rls: columns.next()?,
-            comment: columns.next()?,
-            marked_database_exists: columns.next()?,
-            powers: powers.get(&name).copied().unwrap_or_default(),
-        };
-        Ok((name, facts))
-    })?;
-    let internal = decode(internal, |columns| {
-        let name: String = columns.next()?;
-        let facts = Internal {
-            oid: columns.next()?,
-            owner: columns.next()?,
-            superuser: columns.next()?,
-        };
-        Ok((name, facts))
-    })?;
+    let mut roles = roles_of(roles)?;
+    for (name, facts) in &mut roles {
+        facts.powers = powers.get(name).copied().unwrap_or_default();
+    }
+    let internal = internal_of(internal)?;
     Ok(Some(Catalog {
         server: Server::of_row(server)?,
         database: database_facts(database, internal)?,
@@ -266,6 +255,38 @@ fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
         proven: false,
         found: isolation::of_rows(found)?,
     }))
+}
+
+/// Decodes roles, without the administrator's privileges on them.
+pub(super) fn roles_of(rows: &[Row]) -> Result<BTreeMap<String, RoleFacts>, RowError> {
+    decode(rows, |columns| {
+        let name: String = columns.next()?;
+        let facts = RoleFacts {
+            superuser: columns.next()?,
+            login: columns.next()?,
+            create_db: columns.next()?,
+            create_role: columns.next()?,
+            replication: columns.next()?,
+            bypass_rls: columns.next()?,
+            comment: columns.next()?,
+            marked_database_exists: columns.next()?,
+            powers: Powers::default(),
+        };
+        Ok((name, facts))
+    })
+}
+
+/// Decodes internal databases.
+pub(super) fn internal_of(rows: &[Row]) -> Result<BTreeMap<String, Internal>, RowError> {
+    decode(rows, |columns| {
+        let name: String = columns.next()?;
+        let facts = Internal {
+            oid: columns.next()?,
+            owner: columns.next()?,
+            superuser: columns.next()?,
+        };
+        Ok((name, facts))
+    })
 }
 
 fn database_facts(row: &Row, internal: BTreeMap<String, Internal>) -> Result<DatabaseFacts, RowError> {

@@ -90,7 +90,18 @@ pub(super) fn database_oid(project: &str, database_oid: u32, name: &str) -> u32 
 
 /// Records that the operator created the internal database.
 pub(super) fn database(name: &str) -> Statement {
-    Statement::new("INSERT INTO _stanchion.made (kind, name) VALUES ('database', ")
+    made("database", name)
+}
+
+/// Records that the operator created a login for an earlier database of the project.
+pub(super) fn login(name: &str) -> Statement {
+    made("role", name)
+}
+
+fn made(kind: &str, name: &str) -> Statement {
+    Statement::new("INSERT INTO _stanchion.made (kind, name) VALUES (")
+        .literal(kind)
+        .sql(", ")
         .literal(name)
         .sql(") ON CONFLICT DO NOTHING")
 }

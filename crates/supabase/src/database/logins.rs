@@ -27,6 +27,8 @@ pub(super) struct Changes {
     pub(super) notes: Vec<Note>,
     /// Whether a role is created.
     pub(super) creates: bool,
+    /// The logins that were created for an earlier database of the project, and the oids of those databases.
+    pub(super) inherited: Vec<(String, u32)>,
 }
 
 /// Compares all roles.
@@ -129,7 +131,7 @@ impl One<'_> {
         }
         changes.statements.push(create);
         changes.creates = true;
-        self.mark("", changes);
+        self.mark("", true, changes);
         self.join(changes);
     }
 
@@ -169,7 +171,15 @@ impl One<'_> {
             }
             changes.statements.push(alter);
         }
-        self.mark(&facts.comment, changes);
+        let (_, mark) = mark::split(&facts.comment);
+        let created =
+            mark.filter(|mark| mark.proves_creation(&self.name, &self.request.project, &self.request.key));
+        self.mark(&facts.comment, created.is_some(), changes);
+        let earlier = created.map(|mark| mark.database_oid);
+        let earlier = earlier.filter(|oid| *oid != self.catalog.database.oid);
+        changes
+            .inherited
+            .extend(earlier.map(|oid| (self.name.clone(), oid)));
         if !self.catalog.server.may_act_as(facts.powers) {
             self.join(changes);
         }
@@ -213,9 +223,9 @@ impl One<'_> {
     }
 
     /// Marks the login as this project's. Shared roles have no mark.
-    fn mark(&self, comment: &str, changes: &mut Changes) {
+    fn mark(&self, comment: &str, created: bool, changes: &mut Changes) {
         let oid = self.catalog.database.oid;
-        let mark = Mark::new(&self.request.project, oid, &self.name, &self.request.key);
+        let mark = Mark::new(&self.request.project, oid, &self.name, created, &self.request.key);
         let (text, current) = mark::split(comment);
         if self.role.login.is_some() && current.as_ref() != Some(&mark) {
             let comment = Statement::new("COMMENT ON ROLE ").ident(&self.name).sql(" IS ");

@@ -11,6 +11,7 @@
 //! | `initialise` | runs the steps |
 //! | `created_objects` | records what was created |
 //! | `remove`, `removal.sql` | removes it again |
+//! | `orphans`, `orphans.sql` | removes what is left of it when the database is gone |
 //!
 //! Every step runs once and is recorded, with the hash of its text, in the table `_stanchion.steps` of the database
 //! itself. Nothing that exists is dropped or replaced. All of it is one transaction, except for the internal database,
@@ -22,6 +23,7 @@ mod initialise;
 mod isolation;
 mod logins;
 mod mark;
+mod orphans;
 mod pending;
 mod privileges;
 mod remove;
@@ -32,6 +34,7 @@ mod steps;
 use std::time::Duration;
 
 pub use initialise::{initialise, inspect};
+pub use orphans::remove_orphans;
 pub(crate) use privileges::check_version;
 pub use remove::remove;
 pub(crate) use request::{Note, VerifiedPasswords};

@@ -107,7 +107,8 @@ pub(super) fn pending(
         pending.push(schema, None);
         pending.push(record(&request.project, pending.names.suffix()), None);
     }
-    let makes = roles.creates || !steps.is_empty();
+    let inherited = inherited(&roles.inherited, catalog, request, &pending.names);
+    let makes = roles.creates || !steps.is_empty() || !inherited.is_empty();
     if makes {
         pending.push(created_objects::before(), None);
     }
@@ -132,11 +133,38 @@ pub(super) fn pending(
     }
     if makes {
         pending.push([created_objects::after(&pending.names)], None);
+        pending.push(inherited, None);
     }
     if !pending.is_empty() {
         isolation::check_steps(&catalog.found, &catalog.server, &pending.names, steps)?;
     }
     Ok(pending)
+}
+
+/// Records what the operator created for an earlier database of the project, which somebody dropped with its record: the
+/// logins, and the internal database.
+fn inherited(
+    logins: &[(String, u32)],
+    catalog: &Catalog,
+    request: &Request,
+    names: &Names,
+) -> Vec<Statement> {
+    let mut statements: Vec<Statement> = logins
+        .iter()
+        .map(|(login, _)| created_objects::login(login))
+        .collect();
+    let internal = names.internal_database();
+    let is_ours = |oid: u32| {
+        let of = |(_, earlier): &(String, u32)| {
+            created_objects::database_oid(&request.project, *earlier, &internal) == oid
+        };
+        logins.iter().any(of)
+    };
+    let found = catalog.database.internal.get(&internal);
+    if found.is_some_and(|found| is_ours(found.oid)) {
+        statements.push(created_objects::database(&internal));
+    }
+    statements
 }
 
 /// Creates the record and its owner.

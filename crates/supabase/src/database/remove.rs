@@ -38,7 +38,7 @@ const STAYS: &str = "\
     JOIN pg_catalog.pg_roles r ON r.oid = p.pubowner WHERE r.rolname = $1";
 /// The comment of the keeper role.
 const KEPT: &str = "Keeps what people made in a Supabase project that is gone. It has no rights.";
-const LEFT: &str = "SELECT pg_catalog.current_setting('stanchion.left')";
+pub(super) const LEFT: &str = "SELECT pg_catalog.current_setting('stanchion.left')";
 
 /// Removes everything that this project created, and returns what it had to leave. Does nothing in a database that is
 /// not, or no longer, this project's.
@@ -121,9 +121,7 @@ async fn take_away(
     let disarmed = disarmed.into_iter().filter(|what| stays.contains(what));
     let disarmed = disarmed
         .map(|what| format!("{what}: it ran with the rights of a login that is gone, and has been disarmed"));
-    let left: String = first(&said).unwrap_or_default();
-    let left = left.split("; ").filter(|text| !text.is_empty());
-    Ok(disarmed.chain(left.map(str::to_owned)).collect())
+    Ok(disarmed.chain(left(&said)).collect())
 }
 
 /// The roles that go, the one that keeps what they leave, and whether it is there already.
@@ -158,7 +156,7 @@ fn names(catalog: &Catalog, project: &str) -> Option<Names> {
 }
 
 /// Drops the internal database, unless somebody else has objects there.
-async fn drop_database(
+pub(super) async fn drop_database(
     pools: &Pools,
     target: &ConnectionConfig,
     session: &mut Session,
@@ -180,7 +178,7 @@ async fn drop_database(
     Ok(None)
 }
 
-fn block(text: &'static str) -> Statement {
+pub(super) fn block(text: &'static str) -> Statement {
     Statement::new("DO $stanchion$ ").sql(text).sql(" $stanchion$")
 }
 
@@ -189,6 +187,10 @@ async fn is_true(session: &mut Session, question: &'static str, name: &str) -> R
     Ok(rows.first().is_some_and(|row| row.try_get(0).unwrap_or_default()))
 }
 
-fn first(answers: &[Vec<Row>]) -> Option<String> {
-    answers.first()?.first()?.try_get(0).ok()
+/// What a block had to leave, from the answer to [`LEFT`].
+pub(super) fn left(answers: &[Vec<Row>]) -> Vec<String> {
+    let row = answers.first().and_then(|rows| rows.first());
+    let text: String = row.and_then(|row| row.try_get(0).ok()).unwrap_or_default();
+    let parts = text.split("; ").filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
 }

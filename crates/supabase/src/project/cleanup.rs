@@ -14,7 +14,7 @@ use stanchion_postgres as pg;
 use tokio::time::Instant;
 
 use super::target::Wanted;
-use super::{ProjectController, secrets, validate};
+use super::{ProjectController, Setup, secrets, validate};
 use crate::database;
 
 /// How long a deleted project waits for its database.
@@ -156,10 +156,15 @@ impl Cleanup for ProjectCleanup {
             CleanupPlan::Remove { database, project } => {
                 write.may_write()?;
                 controller.waiting.begin(uid);
-                match database::remove(&controller.setup.pools, &database, &project).await {
-                    Err(problem) if is_gone(&problem) => {}
-                    left => removed.left = left?,
-                }
+                let Setup {
+                    pools, fingerprints, ..
+                } = &controller.setup;
+                removed.left = match database::remove(pools, &database, &project).await {
+                    Err(problem) if is_gone(&problem) => {
+                        database::remove_orphans(pools, &database, &project, fingerprints).await?
+                    }
+                    left => left?,
+                };
             }
         }
         controller.waiting.end(uid);

@@ -17,6 +17,7 @@ mod database_isolation;
 mod database_objects;
 mod database_privileges;
 mod deletion;
+mod dropped_database;
 mod examples;
 mod existing_objects;
 mod extensions;

@@ -6,7 +6,7 @@ mod set;
 mod typed;
 mod walk;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::schema::Schema;
 use entry::{Entry, Operation};
@@ -110,7 +110,8 @@ impl Writer<'_> {
         let difference = self.difference(&without_managed(old), &without_managed(new));
         let taken = difference.added.union(&difference.modified);
         for entry in &mut entries {
-            entry.set = entry.set.minus(&taken).minus(&difference.removed);
+            entry.set.subtract(&taken);
+            entry.set.subtract(&difference.removed);
         }
         if !taken.is_empty() {
             let mine = self.entry(Operation::Update, taken);
@@ -151,8 +152,9 @@ impl Writer<'_> {
             .position(|entry| entry.is_same_writer(&mine))
             .map(|index| entries.remove(index));
         let mut applied = match &last {
-            Some(last) => self.prune(&merged, last, &mine, &entries),
-            None => merged,
+            // What is still applied stays.
+            Some(last) if !last.set.is_within(&mine.set) => self.prune(&merged, last, &mine, &entries),
+            _ => merged,
         };
 
         let difference = self.difference(&live, &applied);
@@ -170,7 +172,8 @@ impl Writer<'_> {
                 .collect());
         }
         for entry in &mut entries {
-            entry.set = entry.set.minus(&taken).minus(&difference.removed);
+            entry.set.subtract(&taken);
+            entry.set.subtract(&difference.removed);
         }
         let mut mine = mine;
         if difference.is_empty() {
@@ -234,12 +237,23 @@ pub(crate) fn untyped(schema: Option<Schema<'_>>, config: &Value) -> Option<Stri
     typed::mismatch(schema?, config, "")
 }
 
+/// A copy without the managed fields, which are often larger than the rest.
 fn without_managed(object: &Value) -> Value {
-    let mut object = object.clone();
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.shift_remove("managedFields");
-    }
-    object
+    let Value::Object(fields) = object else {
+        return object.clone();
+    };
+    let copy = |(name, value): (&String, &Value)| match value {
+        Value::Object(metadata) if name == "metadata" => {
+            let kept = metadata.iter().filter(|(field, _)| *field != "managedFields");
+            (
+                name.clone(),
+                kept.map(|(field, value)| (field.clone(), value.clone()))
+                    .collect(),
+            )
+        }
+        _ => (name.clone(), value.clone()),
+    };
+    fields.iter().map(copy).collect()
 }
 
 /// The message for all conflicts of one apply.
@@ -273,23 +287,30 @@ pub(crate) fn conflict_message(conflicts: &[Conflict]) -> String {
     )
 }
 
-/// Whether two objects differ only in the times of their managed fields.
+/// Whether two objects differ at most in the times of their managed fields.
 pub(crate) fn same_but_times(a: &Value, b: &Value) -> bool {
-    let timeless = |object: &Value| {
-        let mut object = object.clone();
-        if let Some(entries) = object
-            .pointer_mut("/metadata/managedFields")
-            .and_then(Value::as_array_mut)
-        {
-            for entry in entries {
-                if let Some(map) = entry.as_object_mut() {
-                    map.shift_remove("time");
-                }
-            }
+    let entries = |a: &Value, b: &Value| match (a, b) {
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_but(a, b, "time", |_, _| true))
         }
-        object
+        _ => a == b,
     };
-    without_managed(a) == without_managed(b) && timeless(a) == timeless(b)
+    let metadata = |a: &Value, b: &Value| same_but(a, b, "managedFields", entries);
+    same_but(a, b, "metadata", metadata)
+}
+
+/// Whether two objects are the same, except that one field is compared in another way. A field that only one of them has
+/// is compared with null.
+fn same_but(a: &Value, b: &Value, field: &str, compare: impl Fn(&Value, &Value) -> bool) -> bool {
+    let (Value::Object(first), Value::Object(second)) = (a, b) else {
+        return a == b;
+    };
+    let others = |map: &Map<String, Value>| map.len() - usize::from(map.contains_key(field));
+    let same = |(name, value): (&String, &Value)| name == field || second.get(name) == Some(value);
+    let (a, b) = (first.get(field), second.get(field));
+    others(first) == others(second)
+        && first.iter().all(same)
+        && compare(a.unwrap_or(&Value::Null), b.unwrap_or(&Value::Null))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
@@ -9,15 +10,15 @@ use crate::schema::Schema;
 
 /// One step of a path, in the notation of `fieldsV1`: `f:name`, `k:{"name":"x"}`, `v:"x"`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Element(String);
+pub(crate) struct Element(Arc<str>);
 
 impl Element {
     pub(crate) fn field(name: &str) -> Self {
-        Self(format!("f:{name}"))
+        Self(format!("f:{name}").into())
     }
 
     pub(crate) fn value(value: &Value) -> Self {
-        Self(format!("v:{value}"))
+        Self(format!("v:{value}").into())
     }
 
     /// An item of a list of type map: its keys, sorted.
@@ -26,7 +27,7 @@ impl Element {
             .iter()
             .map(|(key, value)| ((*key).to_owned(), value.clone()))
             .collect();
-        Self(format!("k:{}", Value::Object(keys)))
+        Self(format!("k:{}", Value::Object(keys)).into())
     }
 
     pub(crate) fn shown(&self) -> String {
@@ -64,6 +65,15 @@ impl Set {
         self.members.is_empty() && self.children.values().all(Self::is_empty)
     }
 
+    /// Whether all paths are in `other`.
+    pub(crate) fn is_within(&self, other: &Self) -> bool {
+        let has = |(element, set): (&Element, &Self)| match other.children.get(element) {
+            Some(theirs) => set.is_within(theirs),
+            None => set.is_empty(),
+        };
+        self.members.is_subset(&other.members) && self.children.iter().all(has)
+    }
+
     pub(crate) fn has(&self, element: &Element) -> bool {
         self.members.contains(element)
     }
@@ -99,6 +109,21 @@ impl Set {
             all.children.insert(element.clone(), merged);
         }
         all
+    }
+
+    /// Removes the paths of `other`.
+    pub(crate) fn subtract(&mut self, other: &Self) {
+        for element in &other.members {
+            self.members.remove(element);
+        }
+        for (element, theirs) in &other.children {
+            if let Some(own) = self.children.get_mut(element) {
+                own.subtract(theirs);
+                if own.is_empty() {
+                    self.children.remove(element);
+                }
+            }
+        }
     }
 
     /// The paths that are not in `other`.
@@ -213,7 +238,7 @@ impl Set {
             } else if !self.members.contains(element) {
                 continue;
             }
-            fields.insert(element.0.clone(), Value::Object(entry));
+            fields.insert(element.0.to_string(), Value::Object(entry));
         }
         Value::Object(fields)
     }
@@ -224,7 +249,7 @@ impl Set {
             if key == "." {
                 continue;
             }
-            let element = Element(key.clone());
+            let element = Element(key.as_str().into());
             let below = Self::from_fields_v1(value);
             if below.is_empty() || value.get(".").is_some() {
                 set.insert(element.clone());
@@ -259,6 +284,14 @@ mod tests {
             ]
         );
         assert!(set.minus(&set).is_empty());
+        let mut rest = set.clone();
+        rest.subtract(&Set::from_fields_v1(
+            &json!({"f:spec": {"f:replicas": {}}, "f:status": {}}),
+        ));
+        assert_eq!(rest.paths(), set.paths().split_last().unwrap().1);
+        assert!(rest.is_within(&set) && !set.is_within(&rest));
+        rest.subtract(&set);
+        assert_eq!(rest, Set::default());
         assert_eq!(set.union(&set), set);
         assert_eq!(set.intersection(&set), set);
     }

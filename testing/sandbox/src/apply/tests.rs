@@ -83,3 +83,18 @@ fn an_update_takes_the_fields_that_it_changes() {
     assert_eq!(entries[1]["fieldsV1"], json!({"f:data": {"f:x": {}}}));
     assert!(same_but_times(&one, &one));
 }
+
+#[test]
+fn only_times_of_managers_may_differ() {
+    let object = |time: &str, manager: &str, image: &str| json!({"metadata": {"name": "a", "managedFields": [{"manager": manager, "time": time}]}, "spec": {"image": image}});
+    let same = |other: &Value| same_but_times(&object("1", "a", "x"), other);
+    assert!(same(&object("2", "a", "x")));
+    assert!(!same(&object("1", "b", "x")));
+    assert!(!same(&object("1", "a", "y")));
+    let mut more = object("1", "a", "x");
+    more["status"] = json!({});
+    assert!(!same(&more) && !same_but_times(&more, &object("1", "a", "x")));
+    let mut bare = object("1", "a", "x");
+    bare["metadata"] = json!({"name": "a"});
+    assert!(!same(&bare) && !same_but_times(&bare, &object("1", "a", "x")));
+}

@@ -2,7 +2,7 @@
 //! quantities and times get their canonical form, and non-pointer structs always exist.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::prune::join;
 use super::quantity;
@@ -36,6 +36,9 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &str, owner: &str) -> Resul
                 return Err(mismatch(schema, value, path, owner));
             }
             let Value::Object(map) = value else { return Ok(()) };
+            if schema.values().is_some() {
+                sort(map);
+            }
             let required: Vec<&str> = schema.required().collect();
             // In a map of strings a null is an empty string.
             if schema
@@ -72,6 +75,13 @@ fn walk(schema: Schema<'_>, value: &mut Value, path: &str, owner: &str) -> Resul
             }
             Ok(())
         }
+    }
+}
+
+/// Go writes a map in the order of its keys.
+pub(crate) fn sort(map: &mut Map<String, Value>) {
+    if !map.keys().is_sorted() {
+        map.sort_keys();
     }
 }
 
@@ -206,6 +216,11 @@ mod tests {
         assert_eq!(value["metadata"], json!({"name": "a"}));
         let limits = &value["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"];
         assert_eq!(limits, &json!({"cpu": "500m", "memory": "1Gi"}));
+
+        let mut map = json!({"metadata": {"labels": {"b": "", "a": "", "c": ""}}});
+        typed(schema, &mut map).unwrap();
+        let labels: Vec<&String> = map["metadata"]["labels"].as_object().unwrap().keys().collect();
+        assert_eq!(labels, ["a", "b", "c"]);
 
         let mut wrong = json!({"spec": {"replicas": "two"}});
         let error = typed(schema, &mut wrong).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Change, Inner, Kind, LOG, Object};
+use super::{Change, Inner, Kind, Object};
 
 impl Inner {
     pub(super) fn next(&mut self) -> u64 {
@@ -33,14 +33,14 @@ impl Inner {
             deleted,
         };
         kind.log.push_back(change.clone());
-        if kind.log.len() > LOG
+        if kind.log.len() > self.history
             && let Some(oldest) = kind.log.pop_front()
         {
             kind.compacted = oldest.revision;
         }
         self.note(storage, &change);
         self.feed.push_back((storage.clone(), change));
-        if self.feed.len() > LOG {
+        if self.feed.len() > self.history {
             self.feed.pop_front();
         }
     }

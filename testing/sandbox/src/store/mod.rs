@@ -17,8 +17,8 @@ use log::in_namespace;
 pub(crate) use object::{Object, metadata_only, text};
 pub(crate) use watch::{Cursor, Feed};
 
-/// Number of changes that the log of a kind keeps.
-const LOG: usize = 20_000;
+/// Number of changes that the log of a kind keeps, unless the caller asks for another.
+pub(crate) const HISTORY: usize = 20_000;
 
 /// A change with its kind.
 pub(crate) type KindChange = (Arc<str>, Change);
@@ -46,6 +46,8 @@ struct Kind {
 #[derive(Debug)]
 struct Inner {
     revision: u64,
+    /// Number of changes that each log keeps.
+    history: usize,
     /// No changes of any kind are known before this revision.
     floor: u64,
     kinds: HashMap<Arc<str>, Kind>,
@@ -99,10 +101,16 @@ pub(crate) fn key(namespace: &str, name: &str) -> String {
 }
 
 impl Store {
+    #[cfg(test)]
     pub(crate) fn new() -> Self {
+        Self::with_history(HISTORY)
+    }
+
+    pub(crate) fn with_history(history: usize) -> Self {
         Self {
             inner: Mutex::new(Inner {
                 revision: 1,
+                history,
                 floor: 0,
                 kinds: HashMap::new(),
                 feed: VecDeque::new(),
@@ -295,7 +303,7 @@ impl Store {
             .feed
             .partition_point(|(_, change)| change.revision <= revision);
         let forgotten = first == 0
-            && inner.feed.len() == LOG
+            && inner.feed.len() == inner.history
             && inner
                 .feed
                 .front()

@@ -50,3 +50,22 @@ fn a_write_that_expects_another_state_is_refused() {
             .is_ok()
     );
 }
+
+/// A watch that is too old lists again, and the controllers look at everything.
+#[test]
+fn only_the_latest_changes_are_kept() {
+    let store = Store::with_history(3);
+    let kind: Arc<str> = "/configmaps".into();
+    for name in ["a", "b", "c", "d", "e"] {
+        let object = json!({"metadata": {"name": name}});
+        store.put(&kind, name, Expect::Absent, object).unwrap();
+    }
+    let newest = store.revision();
+    assert_eq!(store.changes(&kind, newest - 3).unwrap().0.len(), 3);
+    assert_eq!(
+        store.changes(&kind, newest - 4).unwrap_err(),
+        OutOfRange::Compacted
+    );
+    assert_eq!(store.all_changes(newest - 3).unwrap().0.len(), 3);
+    assert!(store.all_changes(newest - 4).is_none());
+}

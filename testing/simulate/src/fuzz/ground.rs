@@ -145,6 +145,8 @@ impl<S: Scenario> Ground<S> {
         match self {
             Self::Simulated { record, .. } => {
                 let restless = come_to_rest(record, S::FUZZ_REST).await;
+                // Nobody reads the trace of a thousand changes, which would fill the memory.
+                record.forget_lines();
                 restless.map(|violation| violation.to_string())
             }
             Self::Real { writes, .. } => {

@@ -118,6 +118,11 @@ impl Record {
         self.lock().lines.clone()
     }
 
+    /// Drops the lines so far.
+    pub fn forget_lines(&self) {
+        self.lock().lines.clear();
+    }
+
     /// What must never have been.
     pub fn violations(&self) -> Vec<String> {
         self.lock().violations.clone()

@@ -1,20 +1,19 @@
 //! `SupabaseProject`: on a real PostgreSQL server and a model of S3, with simulated pods. Each project has a database of
 //! its own, and all are on one server.
 
+mod end;
 mod objects;
 
-use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::Client;
-use parking_lot::Mutex;
 use rand::Rng as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use stanchion_kernel::Scope;
 use stanchion_kernel::driver::Operator;
@@ -45,15 +44,11 @@ pub struct Supabase {
     database: Database,
     /// Where the bucket is reached.
     port: AtomicU16,
-    /// The projects whose database somebody has dropped.
-    dropped: Mutex<BTreeSet<String>>,
 }
 
 impl Scenario for Supabase {
     const NAME: &'static str = "supabase";
     const SQL: bool = true;
-    // A schedule takes seconds: seven components roll out, and the database is prepared in some forty steps.
-    const SCHEDULES: u64 = 20;
     const PODS: Option<Duration> = Some(Duration::from_secs(2));
     const PRIMARY: &'static [Kind] = &[PROJECT];
     const OTHERS: &'static [Kind] = &[
@@ -109,7 +104,6 @@ impl Scenario for Supabase {
         Self {
             database,
             port: AtomicU16::new(bucket::PORT),
-            dropped: Mutex::default(),
         }
     }
 
@@ -161,7 +155,6 @@ impl Scenario for Supabase {
         if let Some(name) = what["drop"].as_str() {
             // With its sessions, as an administrator would.
             let _ = server.try_query("postgres", &format!("DROP DATABASE {name} WITH (FORCE)"));
-            self.dropped.lock().insert(name.to_owned());
             // A late user may do it after the end of all disturbances, and nobody would create it again.
             if self.database.is_healed() {
                 self.create(name);
@@ -195,51 +188,14 @@ impl Scenario for Supabase {
     }
 
     fn left(&self) -> Vec<String> {
-        // With a database goes the record of the logins that were made for it: they stay.
-        let dropped = self.dropped.lock();
-        let recorded = PROJECTS.iter().filter(|name| !dropped.contains(**name));
-        recorded
+        PROJECTS
+            .iter()
             .flat_map(|name| self.remains(name, &suffix(name)))
             .collect()
     }
 
     fn comparable(end: &mut Value) {
-        super::without_marks(end);
-        without_hashes(end);
-        for name in PROJECTS {
-            if end["objects"][PROJECT.kind].get(name).is_none() {
-                without_project(&mut end["world"], name);
-            }
-        }
-        let objects = &mut end["objects"];
-        for project in each(objects, PROJECT) {
-            let status = &mut project["status"];
-            status["keys"] = Value::Null;
-            for dependency in ["postgresql", "s3"] {
-                status["dependencies"][dependency]["latencyMs"] = Value::Null;
-            }
-        }
-        for deployment in each(objects, DEPLOYMENT) {
-            deployment["status"] = Value::Null;
-            deployment["metadata"]["annotations"] = Value::Null;
-        }
-        for service in each(objects, SERVICE) {
-            service["spec"]["clusterIP"] = Value::Null;
-            service["spec"]["clusterIPs"] = Value::Null;
-        }
-        for (name, secret) in objects[SECRET.kind].as_object_mut().into_iter().flatten() {
-            if name.ends_with("-jwt") {
-                let keys = secret["data"]
-                    .as_object()
-                    .into_iter()
-                    .flatten()
-                    .map(|(key, _)| key);
-                // Whether there was something to replace shows the way.
-                let kept = keys.filter(|key| !key.starts_with("previous-") && !key.starts_with("next-"));
-                secret["data"] = json!(kept.collect::<Vec<_>>());
-                secret["metadata"]["annotations"] = Value::Null;
-            }
-        }
+        end::comparable(end);
     }
 }
 
@@ -263,42 +219,6 @@ impl Supabase {
         let all = made.into_iter().chain(server.column(name, schemas));
         all.map(|what| format!("{what} of {name} is still on the server"))
             .collect()
-    }
-}
-
-/// What a deleted project has left shows what had been made for it: `left` says whether that is too much.
-fn without_project(world: &mut Value, name: &str) {
-    let suffix = suffix(name);
-    for part in ["roles", "members", "databases"] {
-        if let Some(lines) = world[part].as_array_mut() {
-            lines.retain(|line| line.as_str().is_some_and(|line| !line.contains(&suffix)));
-        }
-    }
-    for part in ["inside", "logins"] {
-        if let Some(parts) = world[part].as_object_mut() {
-            parts.retain(|key, _| key != name && !key.ends_with(&suffix));
-        }
-    }
-}
-
-fn each(objects: &mut Value, kind: Kind) -> impl Iterator<Item = &mut Value> {
-    let objects = objects[kind.kind].as_object_mut().into_iter();
-    objects.flat_map(Map::values_mut)
-}
-
-/// Hashes follow from keys, which are others in each run.
-fn without_hashes(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                if name.ends_with("-hash") || name.ends_with("/checksum") {
-                    *field = Value::Null;
-                }
-                without_hashes(field);
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(without_hashes),
-        _ => {}
     }
 }
 

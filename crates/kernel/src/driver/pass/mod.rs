@@ -31,9 +31,18 @@ const APPLY: &str = "apply";
 const PANICKED: &str = "Panicked";
 /// Reconciles one object and returns when to requeue it.
 pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
+    let fence = shared.fence.clone();
+    // On the heap: every future around it would be as large as the pass itself.
+    let turn = Box::pin(turn(shared, key, queued));
+    stanchion_postgres::Fence::new(move || fence.check().is_ok())
+        .around(turn)
+        .await
+}
+
+async fn turn<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
+    clean_up_predecessors(&shared, &key).await;
     let Some(newest) = shared.newest(&key) else {
         // The object was deleted while it waited, or a deleted child of an owner that is gone enqueued it.
-        clean_up_late(&shared, &key).await;
         shared.forget_if_gone(&key);
         return None;
     };
@@ -41,17 +50,14 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued:
     let span = reconcile_span(R::NAME, Some(&key.namespace), &key.name, generation);
     async move {
         let running = queued.started();
-        // On the heap: every future around it would be as large as the pass itself.
         let pass = Box::pin(async {
             match newest {
                 Newest::Object(object, flaws) => Pass::new(&shared, object, flaws).run().await,
                 Newest::Unreadable(object) => shared.unreadable(&object).await,
             }
         });
-        let fence = shared.fence.clone();
-        let fenced = stanchion_postgres::Fence::new(move || fence.check().is_ok()).around(pass);
         // The steps have their own guard, which reports on the object. This one is for the code around them.
-        let (requeue_after, finish) = match AssertUnwindSafe(fenced).catch_unwind().await {
+        let (requeue_after, finish) = match AssertUnwindSafe(pass).catch_unwind().await {
             Ok(ended) => ended,
             Err(panic) => {
                 panicked("the end of a pass", panic.as_ref());
@@ -66,9 +72,19 @@ pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued:
     .await
 }
 
-/// Cleans up after a pass that applied while another replica had cleaned up already.
-async fn clean_up_late<R: Reconciler>(shared: &Shared<R>, key: &Key) {
-    if let Some(object) = shared.memory.take_late(key) {
+/// Cleans up after objects of this name that are gone: a pass applied while another replica had cleaned up already. This
+/// comes before the pass over a new object of the name, so that it does not remove what that pass creates.
+async fn clean_up_predecessors<R: Reconciler>(shared: &Shared<R>, key: &Key) {
+    if shared.memory.needs_late_cleanup(key) {
+        let newest = shared.newest(key);
+        let uid = newest.as_ref().and_then(|newest| newest.meta().uid.as_deref());
+        clean_up_late(shared, key, uid).await;
+    }
+}
+
+/// Cleans up after passes that applied while another replica had cleaned up already, except for the object with this uid.
+async fn clean_up_late<R: Reconciler>(shared: &Shared<R>, key: &Key, except: Option<&str>) {
+    for object in shared.memory.take_late(key, except) {
         conclude::clean_up(shared, object.as_ref().clone()).await;
     }
 }
@@ -131,7 +147,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         if self.subject.is_deleting() && (!self.subject.has_finalizer() || shared.memory.is_released(object))
         {
             // Our work is done, or never began; others may still hold the object, or the watch may lag.
-            clean_up_late(shared, &crate::watch::key(object.meta())).await;
+            clean_up_late(shared, &crate::watch::key(object.meta()), None).await;
             return (None, Finish::Success);
         }
         // From when the path was chosen. If the object is deleted while the steps run, the next pass cleans up: this pass

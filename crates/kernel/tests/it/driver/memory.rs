@@ -72,6 +72,30 @@ fn an_object_that_was_released_stays_so_and_its_successor_is_not() {
     assert!(!memory.is_released(&widget("b", 1, 4)));
 }
 
+/// An object of the same name does not take over the cleanup that its predecessor still needs.
+#[test]
+fn a_late_cleanup_is_due_until_it_is_taken_or_the_object_is_released() {
+    let (memory, name) = (Memory::default(), key(&widget("a", 1, 1).metadata));
+    let taken = |except: Option<&str>| -> Vec<String> {
+        let late = memory.take_late(&name, except).into_iter();
+        late.filter_map(|widget| widget.metadata.uid.clone()).collect()
+    };
+    memory.applied_late(widget("a", 1, 1));
+    memory.saw(&widget("b", 1, 2).metadata);
+    memory.applied_late(widget("b", 1, 3));
+    assert_eq!(taken(Some("b")), ["a"], "the newest has a cleanup of its own");
+    assert!(memory.needs_late_cleanup(&name));
+    assert_eq!(taken(None), ["b"]);
+    assert!(!memory.needs_late_cleanup(&name));
+    for version in [4, 5] {
+        memory.applied_late(widget("b", 1, version));
+    }
+    assert_eq!(taken(None), ["b"], "once for each object");
+    memory.applied_late(widget("b", 1, 6));
+    memory.released(&widget("b", 1, 6));
+    assert!(!memory.needs_late_cleanup(&name));
+}
+
 #[test]
 fn another_object_of_the_same_name_is_another_object() {
     let memory = Memory::default();

@@ -9,7 +9,7 @@ use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::server::Attributes;
 
 use super::*;
-use crate::database::catalog::{Recorded, RoleFacts, fresh};
+use crate::database::catalog::{Internal, Recorded, RoleFacts, fresh};
 use crate::database::mark::{self, Mark};
 use crate::database::roles;
 
@@ -51,7 +51,7 @@ fn done() -> Catalog {
     let verifier = stanchion_postgres::scram::salted_verifier(&"a password".to_owned().into(), &[7; 16]);
     catalog.verifiers.insert("authenticator".to_owned(), verifier);
     for role in roles::TABLE.iter().filter(|role| role.always) {
-        let mark = Mark::new("default/shop", catalog.database.oid, role.name, &KEY);
+        let mark = Mark::new("default/shop", catalog.database.oid, role.name, true, &KEY);
         let facts = RoleFacts {
             login: role.login == Some(Login::Rest),
             create_db: true,
@@ -119,6 +119,46 @@ fn an_internal_database_that_is_gone_is_made_anew() {
     assert!(pending.creates_database);
     let names: Vec<_> = pending.internal.iter().map(|step| step.name).collect();
     assert_eq!(names, ["schema of the pooler"]);
+}
+
+/// The record of what the operator created is lost with a database; the marks of the logins are not.
+#[test]
+fn what_was_created_for_an_earlier_database_is_recorded_in_the_new_one() {
+    let (earlier, internal) = (1234, "_supabase");
+    let recorded = |mark: Mark, internal_oid: u32| {
+        let mut catalog = done();
+        catalog.installation = None;
+        catalog.steps.clear();
+        let role = catalog.roles.get_mut("authenticator").unwrap();
+        role.comment = mark::join("", &mark);
+        role.marked_database_exists = false;
+        let found = Internal {
+            oid: internal_oid,
+            owner: "boss".to_owned(),
+            superuser: true,
+        };
+        catalog.database.internal.insert(internal.to_owned(), found);
+        let all = left(&catalog).into_iter();
+        all.filter(|statement| {
+            statement.contains("VALUES ('role'") || statement.contains("VALUES ('database'")
+        })
+        .collect::<Vec<_>>()
+    };
+    let of = |created| Mark::new("default/shop", earlier, "authenticator", created, &KEY);
+    let ours = created_objects::database_oid("default/shop", earlier, internal);
+    let insert = |kind: &str, name: &str| {
+        format!("INSERT INTO _stanchion.made (kind, name) VALUES ('{kind}', '{name}') ON CONFLICT DO NOTHING")
+    };
+    assert_eq!(
+        recorded(of(true), ours),
+        [insert("role", "authenticator"), insert("database", internal)]
+    );
+    assert_eq!(recorded(of(true), 99), [insert("role", "authenticator")]);
+    assert_eq!(
+        recorded(of(false), ours),
+        [""; 0],
+        "it was there before the project"
+    );
 }
 
 #[test]

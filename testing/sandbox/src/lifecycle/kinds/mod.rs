@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::FieldError;
 use crate::resource::Resource;
+use crate::schema::decode;
 use crate::store::{Object, Store, text};
 
 /// Protects a claim while a pod uses it.
@@ -190,6 +191,9 @@ fn string_data(object: &mut Value) {
     let data = map.entry("data").or_insert_with(|| json!({}));
     for (key, value) in plain {
         data[key] = json!(STANDARD.encode(value.as_str().unwrap_or_default()));
+    }
+    if let Some(data) = data.as_object_mut() {
+        decode::sort(data);
     }
 }
 
