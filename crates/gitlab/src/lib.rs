@@ -12,6 +12,7 @@
 //! | `helm` | reads the release of a plain `helm install` |
 //! | `record` | the record of the last version, which outlives an instance |
 //! | `instance` | the controller: validate, observe, plan, apply, report |
+//! | `secret_keys` | reads a Secret of the user, and reports everything that is wrong with it at once |
 //! | `login` | GitLab's logins to its database, Redis and mail server |
 
 // Types are public for the traits of the kernel and for tests; a comment is only where it says more than the name.
@@ -25,6 +26,7 @@ mod helm;
 mod instance;
 mod login;
 mod record;
+mod secret_keys;
 mod setup;
 pub mod storage;
 mod values;

@@ -16,7 +16,9 @@ pub use grants::{
 };
 pub use object::{KindSpec, ObjectType};
 pub use privilege::{Privilege, Privileges};
-pub use roles::{AuthProvider, AuthProviderType, Member, Membership, Retirement, Role};
+pub use roles::{
+    AuthProvider, AuthProviderType, GeneratePassword, Member, Membership, Retirement, Role, SecretName,
+};
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()

@@ -1,4 +1,4 @@
-//! Roles, their members, and roles to drop.
+//! Roles, their passwords and members, and roles to drop.
 
 use std::collections::BTreeMap;
 
@@ -105,6 +105,55 @@ pub struct Role<P> {
     #[serde(default, skip_serializing_if = "is_default")]
     #[schemars(extend("default" = false))]
     pub exclusive: bool,
+}
+
+impl<P> Role<P> {
+    /// The same role, with the source of its password in another format.
+    pub fn map_password<Q>(self, source: impl FnOnce(P) -> Q) -> Role<Q> {
+        Role {
+            name: self.name,
+            login: self.login,
+            superuser: self.superuser,
+            createdb: self.createdb,
+            createrole: self.createrole,
+            inherit: self.inherit,
+            replication: self.replication,
+            bypassrls: self.bypassrls,
+            connection_limit: self.connection_limit,
+            comment: self.comment,
+            password: self.password.map(source),
+            password_valid_until: self.password_valid_until,
+            config: self.config,
+            external: self.external,
+            preserve_undeclared_grants: self.preserve_undeclared_grants,
+            exclusive: self.exclusive,
+        }
+    }
+}
+
+/// A Secret in the same namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SecretName {
+    /// Name of the Secret.
+    #[schemars(length(min = 1, max = 253))]
+    pub name: String,
+}
+
+/// A password that the operator generates.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GeneratePassword {
+    /// Number of characters, 16 to 128. Default: 32.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub length: Option<u32>,
+    /// Name of the Secret with the password. Default: `{policy}-pgr-{role}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub secret_name: Option<String>,
+    /// The key in that Secret. Default: `password`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub secret_key: Option<String>,
 }
 
 /// The members of a role.

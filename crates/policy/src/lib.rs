@@ -28,4 +28,4 @@ pub mod profiles;
 mod setup;
 
 pub use policy::PolicyController;
-pub use setup::{Setup, TURN};
+pub use setup::Setup;

@@ -6,12 +6,10 @@ use std::time::Duration;
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_postgres::Pools;
+use stanchion_postgres::lock::TURN;
 
 use crate::claims::Claims;
 use crate::metrics::{OTLP_NAMES, PolicyMetrics};
-
-/// The default of [`Setup::turn`].
-pub const TURN: Duration = Duration::from_secs(20);
 
 /// State that the controllers of all scopes share. Clones share it.
 #[derive(Clone)]

@@ -49,6 +49,9 @@ pub(crate) const MOMENT: Duration = Duration::from_millis(500);
 /// The lock for changes of roles and privileges, which all writers of this program take.
 pub const ROLES: AdvisoryKey = AdvisoryKey::named("stanchion:roles");
 
+/// How long a reconcile waits for its turn at a database before it lets others go first.
+pub const TURN: Duration = Duration::from_secs(20);
+
 impl fmt::Display for AdvisoryKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

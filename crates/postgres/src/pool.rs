@@ -208,7 +208,7 @@ impl Pools {
         servers.into_iter().collect()
     }
 
-    /// Hears of every server that answered until now and does not answer any more, whoever noticed it.
+    /// Receives every server that has answered and no longer does, as soon as one connection finds out.
     pub fn losses(&self) -> Listener {
         self.0.losses.listen()
     }

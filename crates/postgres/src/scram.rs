@@ -6,9 +6,10 @@
 
 use std::num::NonZeroU32;
 
-use aws_lc_rs::{constant_time, digest, hmac, pbkdf2, rand};
+use aws_lc_rs::{constant_time, digest, hmac, pbkdf2};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rand::CryptoRng;
 use secrecy::{ExposeSecret, SecretString};
 
 const SCHEME: &str = "SCRAM-SHA-256";
@@ -16,14 +17,10 @@ const SCHEME: &str = "SCRAM-SHA-256";
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).unwrap();
 /// Higher iteration counts are rejected: a stored verifier determines how long a comparison takes.
 const MAX_ITERATIONS: u32 = 1_000_000;
-/// The length of a salt.
-pub const SALT_BYTES: usize = 16;
 const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
 
-/// The system returned no random bytes for a salt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the system gives no random numbers, so no password verifier can be made")]
-pub struct NoRandomness;
+/// The salt of a verifier, of the length that PostgreSQL uses.
+pub type Salt = [u8; 16];
 
 /// How a stored or given password is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,15 +48,15 @@ pub fn encoding(password: &SecretString) -> Encoding {
     }
 }
 
-/// A new verifier for a cleartext password, with its own salt: two calls never return the same text.
-pub fn verifier(password: &SecretString) -> Result<SecretString, NoRandomness> {
-    let mut salt = [0; SALT_BYTES];
-    rand::fill(&mut salt).map_err(|_| NoRandomness)?;
-    Ok(salted_verifier(password, &salt))
+/// A random salt. Every verifier needs its own.
+pub fn salt(random: &mut dyn CryptoRng) -> Salt {
+    let mut salt = Salt::default();
+    random.fill_bytes(&mut salt);
+    salt
 }
 
-/// The verifier with this salt, which must be random.
-pub fn salted_verifier(password: &SecretString, salt: &[u8; SALT_BYTES]) -> SecretString {
+/// The verifier of a cleartext password.
+pub fn verifier(password: &SecretString, salt: &Salt) -> SecretString {
     Verifier::derive(password, salt, ITERATIONS).render().into()
 }
 
@@ -178,7 +175,7 @@ mod tests {
     #[test]
     fn our_verifiers_match_and_differ() {
         let password: SecretString = "correct horse".into();
-        let (one, two) = (verifier(&password).unwrap(), verifier(&password).unwrap());
+        let [one, two] = [(); 2].map(|()| verifier(&password, &salt(&mut rand::rng())));
         assert_ne!(one.expose_secret(), two.expose_secret());
         for made in [one, two] {
             assert_eq!(matches(&password, made.expose_secret()), Some(true));

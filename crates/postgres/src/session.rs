@@ -80,7 +80,7 @@ pub struct Security {
 /// The memory budget of a kept answer; see [`ReadSession::keep_answer`].
 #[must_use]
 #[derive(Debug, Default)]
-pub struct Answered(#[allow(dead_code, reason = "it is kept, and not looked at")] Option<limits::Portion>);
+pub struct Answered(#[allow(dead_code, reason = "it is only kept alive")] Option<limits::Portion>);
 
 /// A connection to one database, of which only the reading part is visible.
 ///

@@ -10,6 +10,9 @@
 //! webhook     validation when somebody applies an object
 //! ```
 
+// Types are public for the traits of the kernel and for tests; a comment is only where it says more than the name.
+#![allow(missing_docs)]
+
 mod credentials;
 mod generate;
 mod instance;

@@ -168,7 +168,7 @@ impl Rules {
             Whose::Nobodys => Err(no_role(
                 field,
                 name,
-                "was not made by an object of this namespace",
+                "was not created by an object of this namespace",
                 "it to ",
             )),
         }
@@ -216,12 +216,11 @@ impl Rules {
             return Ok(());
         }
         if request.owner {
-            let what =
-                "was not made by an object of this namespace, so no role of this namespace becomes its owner";
+            let what = "was not created by an object of this namespace, so no role of this namespace becomes its owner";
             return Err(no_database(
                 name,
                 what,
-                "take out owner, or use createDatabase for a database that is not there",
+                "remove owner, or use createDatabase for a database that does not exist",
             ));
         }
         let open: Vec<&Option<Vec<Privilege>>> = self
@@ -257,7 +256,7 @@ impl Rules {
             Whose::Ours => Ok(()),
             Whose::Nobodys if facts.template || self.side == Side::Home => Ok(()),
             Whose::Theirs | Whose::Nobodys => {
-                let what = "cannot be the template: no object of this namespace made it, and it is no template of the server";
+                let what = "cannot be the template: no object of this namespace created it, and it is no template of the server";
                 Err(no_database(name, what, "choose another createDatabase.template"))
             }
         }

@@ -1,7 +1,6 @@
 //! The servers: the operator's default one, those of instances, which of them an object uses, and its connection.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, Secret};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -20,9 +19,6 @@ use stanchion_postgres as pg;
 
 use crate::rules::Rules;
 use crate::user::catalog::Viewer;
-
-/// How long a reconcile waits for its turn at a database before it lets others go first.
-pub(crate) const TURN: Duration = Duration::from_secs(20);
 
 /// State that the controllers of this crate share. Clones share it.
 #[derive(Clone)]
@@ -94,7 +90,6 @@ pub(crate) enum Access {
     Withdrawn(Server),
 }
 
-/// A server.
 pub struct Server {
     /// The administrator's connection.
     pub target: pg::ConnectionConfig,

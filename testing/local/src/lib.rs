@@ -7,6 +7,7 @@
 //! | [`process`], [`scratch`] | children and directories that cannot outlive this process |
 //! | [`port`] | free ports on loopback |
 //! | [`kubectl`] | finds kubectl on the machine |
+//! | [`npm`] | packages from npm, pinned by their checksum |
 //! | [`cache`], [`account`] | where downloads are kept, and which account a server runs as if we are root |
 //!
 //! Both `stanchion sandbox` and the test environment use this crate. A user's command must not panic and must not
@@ -16,6 +17,7 @@ pub mod account;
 pub mod cache;
 pub mod error;
 pub mod kubectl;
+pub mod npm;
 pub mod port;
 pub mod postgres;
 pub mod process;

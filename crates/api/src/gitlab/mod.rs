@@ -94,7 +94,7 @@ pub struct GitlabInstanceSpec {
     pub license_secret: Option<String>,
     /// Host names under which users reach GitLab.
     pub domains: Domains,
-    /// The database.
+    /// PostgreSQL: managed by Percona's operator, or an existing server.
     #[serde(default)]
     pub postgres: Postgres,
     /// Redis, for the cache and the job queues.

@@ -3,6 +3,7 @@
 use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use stanchion_manifest::SecretName;
 
 /// The database and the login: a URL in a Secret, or separate parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -24,14 +25,6 @@ pub struct Connection {
     /// database look like two databases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub require_physical_identity: Option<bool>,
-}
-
-/// A Secret in the same namespace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SecretName {
-    /// Name of the Secret.
-    #[schemars(length(min = 1, max = 253))]
-    pub name: String,
 }
 
 /// A key of a Secret in the same namespace.

@@ -1,11 +1,10 @@
 //! `PostgresPolicy` and `PostgresPolicyPlan`: declared roles and privileges of a database.
 //!
-//! The fields that declare roles and privileges are the manifest of the role engine, so one file works with the command
-//! line and with the cluster. Their names are in `snake_case` like the manifest's; the names of Kubernetes' own fields
-//! are not.
+//! The fields that declare roles and privileges have the types of `stanchion_manifest`, as those of the manifest of
+//! `stanchion roles` have, so one file works with the command line and with the cluster. Their names are in `snake_case`
+//! like the manifest's; the names of Kubernetes' own fields are not.
 
 mod connection;
-mod password;
 mod plan;
 mod status;
 #[cfg(test)]
@@ -17,16 +16,15 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use connection::{Auth, AuthType, CaSecret, Connection, Params, SecretKey, SecretName};
-pub use password::{Generate, Password};
+pub use connection::{Auth, AuthType, CaSecret, Connection, Params, SecretKey};
 pub use plan::{
     Compression, Decider, PlanPhase, PostgresPolicyPlan, PostgresPolicyPlanSpec, PostgresPolicyPlanStatus,
     SqlRef,
 };
 pub use stanchion_manifest::{
     AuthProvider, AuthProviderType, DefaultPrivilege, DefaultPrivilegeGrant, DefaultPrivilegeScope, Ensure,
-    Grant, Member, Membership, Object, ObjectType, Privilege, Profile, ProfileGrant, ProfileObject,
-    Retirement, Schema, ScopeType,
+    GeneratePassword, Grant, Member, Membership, Object, ObjectType, Privilege, Profile, ProfileGrant,
+    ProfileObject, Retirement, Schema, ScopeType, SecretName,
 };
 pub use status::{ChangeSummary, PlanRef, PostgresPolicyStatus};
 
@@ -209,6 +207,22 @@ pub struct PostgresPolicySpec {
     #[schemars(length(max = 512))]
     #[x_kube(merge_strategy = ListMerge::Map(vec!["role".into()]))]
     pub retirements: Vec<Retirement>,
+}
+
+/// Source of a password: `secretRef` or `generate`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Password {
+    /// A Secret in the same namespace with the password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secret_ref: Option<SecretName>,
+    /// The key in that Secret. Default: the role's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 253))]
+    pub secret_key: Option<String>,
+    /// The operator generates the password and stores it in a Secret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generate: Option<GeneratePassword>,
 }
 
 fn default_interval() -> String {

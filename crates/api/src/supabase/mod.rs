@@ -4,11 +4,11 @@ mod access;
 mod components;
 mod dependencies;
 mod keys;
-mod lifecycle;
 mod options;
 mod status;
 
 use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use access::{DisruptionBudget, Gateway, IngressOptions, NetworkRules, ParentRef};
@@ -18,7 +18,6 @@ pub use components::{
 };
 pub use dependencies::{Database, SecretReference, Storage};
 pub use keys::{Jwt, JwtSecretRef};
-pub use lifecycle::DeletionPolicy;
 pub use options::{Autoscaling, Options};
 pub use status::{
     ComponentPhase, ComponentStatus, Dependencies, DependencyStatus, Endpoints, KeysStatus, Phase,
@@ -149,6 +148,17 @@ pub struct SupabaseProjectSpec {
     /// Stops reconciliation. Deletion of the object still works.
     #[serde(default)]
     pub suspend: bool,
+}
+
+/// What happens to the project's database objects when the project is deleted. `Retain` keeps everything. `Delete`
+/// drops the logins, roles, schemas and extensions that the operator created for the project, including the data of its
+/// services, and keeps everything that existed before or that others use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[allow(missing_docs)]
+pub enum DeletionPolicy {
+    #[default]
+    Retain,
+    Delete,
 }
 
 #[cfg(test)]

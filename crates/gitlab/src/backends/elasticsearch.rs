@@ -47,7 +47,7 @@ pub fn readiness(object: &DynamicObject) -> Readiness {
     let name = object.name_any();
     match (text(object, "/status/phase"), text(object, "/status/health")) {
         _ if !observed(object) => Readiness::NotYet(format!(
-            "Elasticsearch {name}: its last change is not taken up yet"
+            "Elasticsearch {name}: its operator has not seen the last change yet"
         )),
         (Some("Ready"), Some("green" | "yellow")) => Readiness::Ready,
         (Some(phase), health) => Readiness::NotYet(format!(
@@ -118,7 +118,7 @@ mod tests {
         );
         assert_eq!(
             of(json!({ "phase": "Ready", "health": "green", "observedGeneration": 1 })),
-            Readiness::NotYet("Elasticsearch shop-es: its last change is not taken up yet".into())
+            Readiness::NotYet("Elasticsearch shop-es: its operator has not seen the last change yet".into())
         );
         assert_eq!(
             of(json!({})),

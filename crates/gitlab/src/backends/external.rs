@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::Secret;
 
-use super::keys::{Keys, Unusable};
 use super::{DATABASE, USERNAME};
 use crate::login::{Mail, Psql, RedisLogin, RedisServer};
+use crate::secret_keys::{Keys, Unusable};
 
 /// The authentication methods for mail servers that GitLab supports.
 const AUTHENTICATIONS: [&str; 3] = ["login", "plain", "cram_md5"];
@@ -76,9 +76,9 @@ fn starttls(keys: &mut Keys<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::keys::tests::secret;
     use super::*;
     use crate::login::{Address, SecretKey};
+    use crate::secret_keys::tests::secret;
 
     fn password(secret: &str) -> SecretKey {
         SecretKey {

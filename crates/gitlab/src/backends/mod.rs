@@ -7,8 +7,7 @@
 //! | [`percona`] | PostgreSQL: a `PerconaPGCluster` |
 //! | [`redis`] | Redis: a `Redis`, or a `RedisReplication` with a `RedisSentinel` |
 //! | [`elasticsearch`] | Elasticsearch: an `Elasticsearch` |
-//! | [`brought`] | what users provide instead, and the mail server: the users' Secrets |
-//! | [`keys`] | reads a Secret and reports everything that is wrong with it at once |
+//! | [`external`] | what users provide instead, and the mail server: the users' Secrets |
 //!
 //! The instance owns none of these objects: databases outlive it.
 
@@ -19,7 +18,6 @@
 
 pub mod elasticsearch;
 pub(crate) mod external;
-pub(crate) mod keys;
 pub mod kinds;
 pub mod percona;
 mod pods;

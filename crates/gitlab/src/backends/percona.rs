@@ -8,12 +8,12 @@ use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
-use super::keys::{Keys, Unusable};
 use super::kinds::{PERCONA, object};
 use super::pods::claim;
 use super::request::PostgresRequest;
 use super::{DATABASE, Readiness, USERNAME, observed, text};
 use crate::login::Psql;
+use crate::secret_keys::{Keys, Unusable};
 
 /// Default disk size of a server, and of the backups.
 const DISK: &str = "20Gi";
@@ -143,7 +143,7 @@ pub fn readiness(cluster: &DynamicObject) -> Readiness {
     };
     match text(cluster, "/status/state") {
         _ if !observed(cluster) => Readiness::NotYet(format!(
-            "PerconaPGCluster {name}: its last change is not taken up yet"
+            "PerconaPGCluster {name}: its operator has not seen the last change yet"
         )),
         Some("ready") => Readiness::Ready,
         Some(state) => Readiness::NotYet(format!(
@@ -181,10 +181,10 @@ mod tests {
     use insta::assert_yaml_snapshot;
 
     use super::*;
-    use crate::backends::keys::tests::secret;
     use crate::backends::request::tests::live;
     use crate::backends::request::tests::{fullest, requests, spec};
     use crate::login::{Address, SecretKey};
+    use crate::secret_keys::tests::secret;
 
     #[test]
     fn the_smallest() {
@@ -231,7 +231,7 @@ mod tests {
         let stale = not_yet(status(2, json!({ "state": "ready", "observedGeneration": 1 })));
         assert_eq!(
             stale,
-            "PerconaPGCluster shop-pg: its last change is not taken up yet"
+            "PerconaPGCluster shop-pg: its operator has not seen the last change yet"
         );
         let busy = not_yet(status(
             1,

@@ -136,7 +136,7 @@ pub fn stateful_sets(instance: &str, topology: Topology) -> Vec<String> {
 pub fn readiness(name: &str, set: Option<&StatefulSet>) -> Readiness {
     let Some(set) = set else {
         return Readiness::NotYet(format!(
-            "StatefulSet {name} is not there yet: does Redis' operator run?"
+            "StatefulSet {name} does not exist yet: does Redis' operator run?"
         ));
     };
     let status = set.status.clone().unwrap_or_default();
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(of(3, 3, 2), waiting(3, 3));
         let absent = readiness("shop-redis", None);
         assert!(
-            matches!(absent, Readiness::NotYet(why) if why.starts_with("StatefulSet shop-redis is not there yet"))
+            matches!(absent, Readiness::NotYet(why) if why.starts_with("StatefulSet shop-redis does not exist yet"))
         );
     }
 

@@ -67,7 +67,7 @@ pub struct Running {
 /// fetched; and forever for a chart that does not exist.
 const WAIT_TIMEOUT: SignedDuration = SignedDuration::from_mins(1);
 
-/// Reasons for which Flux has given up for now. For any other it waits for something.
+/// The reasons of a release that Flux does not retry for now. With any other reason, Flux waits for something.
 const FAILURES: &[&str] = &[
     "InstallFailed",
     "UpgradeFailed",
@@ -151,7 +151,7 @@ fn progress(data: &Value, generation: Option<i64>, suspended: bool) -> Progress 
         .find(|condition| condition["type"] == "Ready");
     let waiting = || {
         let words = if suspended {
-            "the HelmRelease is suspended: flux resume lets it go on"
+            "the HelmRelease is suspended: resume it with flux resume"
         } else {
             "Flux has not begun"
         };

@@ -199,7 +199,7 @@ fn uninstall(kind: &ApiResource, release: &DynamicObject) -> CleanupPlan {
     } = &release_of;
     if *suspended && !terminating {
         let words = format!(
-            "HelmRelease {name} is suspended, and Flux would uninstall nothing: flux resume lets GitLab go; \
+            "HelmRelease {name} is suspended, so Flux does not uninstall GitLab: run flux resume; or \
              delete the HelmRelease to leave GitLab behind, without the Secrets of its buckets"
         );
         return CleanupPlan {

@@ -168,7 +168,7 @@ impl Planner<'_> {
         }
         for derived in Derived::ALL {
             let secret = derived.object(&wanted.name, buckets).map_err(|error| {
-                Problem::permanent("Unserializable", "a Secret could not be written down").caused_by(error)
+                Problem::permanent("Unserializable", "a Secret could not be serialized").caused_by(error)
             })?;
             let name = derived.name(&wanted.name);
             // A predecessor's Secret has the same name and no owner, and is listed in the status.

@@ -199,9 +199,9 @@ const MANAGED: &str = r#"{
 
 #[test]
 fn everything_that_can_be_made_is_made_at_once_and_in_order() {
-    let brought = names(&Case::new(&json!({})).plan().0);
+    let provided = names(&Case::new(&json!({})).plan().0);
     assert_eq!(
-        brought,
+        provided,
         [
             "ServiceAccount shop-gitlab-release, to keep",
             "RoleBinding shop-gitlab-release, to keep",

@@ -54,7 +54,7 @@ fn check(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
         return Err(invalid(format!("spec.tolerations: {error}")));
     }
     if spec.domains.gitlab.trim().is_empty() {
-        return Err(invalid("domains.gitlab is empty: say where GitLab is reached"));
+        return Err(invalid("domains.gitlab is empty: set the host name of GitLab"));
     }
     texts(spec)?;
     let licensed = spec.license_secret.as_ref().is_some_and(|name| !name.is_empty());
@@ -152,7 +152,7 @@ fn texts(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
         ));
     }
     if !patterns::are_labels(&spec.node_selector) {
-        return Err(invalid("nodeSelector has something in it that is not a label"));
+        return Err(invalid("nodeSelector contains an invalid label"));
     }
     Ok(())
 }

@@ -6,17 +6,15 @@
 
 mod derived;
 mod endpoint;
-mod reader;
 
-use std::collections::BTreeMap;
-
-use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::Secret;
 use secrecy::SecretString;
 use stanchion_api::gitlab::Domains;
 
 pub(crate) use derived::Derived;
 use endpoint::Endpoint;
-use reader::Reader;
+
+use crate::secret_keys::{Keys, Unusable};
 
 /// The object storage of an instance.
 #[derive(Clone, Debug)]
@@ -61,28 +59,12 @@ impl Parts {
     }
 }
 
-/// Why a Secret does not describe an object storage. Contains no values. The sentence continues the Secret's name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
-    /// Missing or empty keys: all of them.
-    #[error("lacks {}: add what is missing", .0.join(", "))]
-    Missing(Vec<&'static str>),
-    /// The value is not text.
-    #[error("has bytes under {0} that are not UTF-8: write it as text")]
-    NotText(&'static str),
-    /// The value is not an address.
-    #[error(
-        "has no address under endpoint: write a host, with a port if need be, such as https://s3.example.com:9000"
-    )]
-    Endpoint,
-    /// The configuration of the backup tool has one line for each setting, and treats a value that begins with `$` as
-    /// an environment variable.
-    #[error(
-        "has a value under {0} that begins with $, or has a line break or another control character in it: the \
-         configuration of GitLab's backup tool cannot carry that. Use other credentials"
-    )]
-    Unfit(&'static str),
-}
+/// What is expected of a value that goes into the configuration of GitLab's backup tool. The configuration has one line
+/// for each setting, and treats a value that begins with `$` as an environment variable.
+const LINE: &str = "usable for GitLab's backup tool: it begins with $, or contains a line break or another control character. \
+                    Use other credentials";
+const ENDPOINT: &str =
+    "an address: write a host, with a port if need be, such as https://s3.example.com:9000";
 
 impl Buckets {
     /// The buckets of a complete Secret: each has the key `bucket.NAME`.
@@ -100,15 +82,15 @@ impl Buckets {
         "pages",
     ];
 
-    /// Reads the data of the user's Secret. A part of GitLab that is off needs no bucket.
-    pub fn read(data: &BTreeMap<String, ByteString>, parts: Parts) -> Result<Self, Unusable> {
-        let mut secret = Reader::new(data);
+    /// Reads the user's Secret. A part of GitLab that is off needs no bucket.
+    pub fn read(secret: &Secret, parts: Parts) -> Result<Self, Unusable> {
+        let mut secret = Keys::of(secret);
         let backups = secret.text("bucket.backups");
         let buckets = Self {
-            access_key: secret.line("accessKey").into(),
-            secret_key: secret.line("secretKey").into(),
-            endpoint: secret.endpoint("endpoint"),
-            region: secret.line("region"),
+            access_key: line(&mut secret, "accessKey").into(),
+            secret_key: line(&mut secret, "secretKey").into(),
+            endpoint: endpoint(&mut secret, "endpoint"),
+            region: line(&mut secret, "region"),
             registry: secret.text_if(parts.registry, "bucket.registry"),
             lfs: secret.text("bucket.lfs"),
             artifacts: secret.text("bucket.artifacts"),
@@ -122,8 +104,26 @@ impl Buckets {
             backups,
             pages: secret.text_if(parts.pages, "bucket.pages"),
         };
-        secret.verdict().map(|()| buckets)
+        secret.finish(buckets)
     }
+}
+
+fn line(secret: &mut Keys<'_>, key: &'static str) -> String {
+    let text = secret.text(key);
+    if text.starts_with('$') || text.chars().any(char::is_control) {
+        secret.wrong(key, LINE);
+    }
+    text
+}
+
+fn endpoint(secret: &mut Keys<'_>, key: &'static str) -> Endpoint {
+    let text = secret.text(key);
+    text.parse().unwrap_or_else(|_| {
+        if !text.is_empty() {
+            secret.wrong(key, ENDPOINT);
+        }
+        Endpoint::default()
+    })
 }
 
 #[cfg(test)]

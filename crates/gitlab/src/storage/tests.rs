@@ -1,8 +1,10 @@
+use k8s_openapi::ByteString;
 use proptest::prelude::*;
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::*;
+use crate::secret_keys::tests::secret;
 
 /// The contents of a complete Secret.
 pub(crate) const COMPLETE: [(&str, &str); 15] = [
@@ -29,14 +31,22 @@ pub(crate) const ALL: Parts = Parts {
     pages: true,
 };
 
-pub(crate) fn data(changes: &[(&str, &str)]) -> BTreeMap<String, ByteString> {
-    let all = COMPLETE.iter().chain(changes);
-    all.map(|(key, value)| ((*key).to_owned(), ByteString(value.as_bytes().to_vec())))
-        .collect()
+pub(crate) fn complete(changes: &[(&str, &str)]) -> Secret {
+    secret("s3", &[&COMPLETE[..], changes].concat())
+}
+
+fn without(keys: &[&str]) -> Secret {
+    let mut secret = complete(&[]);
+    secret
+        .data
+        .as_mut()
+        .unwrap()
+        .retain(|key, _| !keys.contains(&key.as_str()));
+    secret
 }
 
 fn text(which: Derived, changes: &[(&str, &str)]) -> String {
-    let buckets = Buckets::read(&data(changes), ALL).unwrap();
+    let buckets = Buckets::read(&complete(changes), ALL).unwrap();
     which.text("shop", &buckets).unwrap().expose_secret().to_owned()
 }
 
@@ -85,32 +95,24 @@ fn each_part_gets_its_own_format() {
 #[test]
 fn every_key_is_needed_and_all_that_lack_are_named() {
     for (key, _) in COMPLETE {
-        let mut lacking = data(&[]);
-        lacking.remove(key);
-        assert_eq!(
-            Buckets::read(&lacking, ALL).unwrap_err(),
-            Unusable::Missing(vec![key])
-        );
-        assert_eq!(
-            Buckets::read(&data(&[(key, " \n")]), ALL).unwrap_err(),
-            Unusable::Missing(vec![key])
-        );
+        for lacking in [without(&[key]), complete(&[(key, " \n")])] {
+            let error = Buckets::read(&lacking, ALL).unwrap_err();
+            assert_eq!((error.missing, error.wrong), (vec![key], vec![]));
+        }
     }
-    let Err(Unusable::Missing(all)) = Buckets::read(&BTreeMap::new(), ALL) else {
-        panic!("nothing is not enough");
-    };
-    assert_eq!(all.len(), 15);
+    let nothing = Buckets::read(&Secret::default(), ALL).unwrap_err();
+    assert_eq!((nothing.missing.len(), nothing.wrong.len()), (15, 0));
     insta::assert_snapshot!(
-        Buckets::read(&data(&[("bucket.lfs", ""), ("region", "")]), ALL).unwrap_err(),
-        @"lacks bucket.lfs, region: add what is missing"
+        Buckets::read(&complete(&[("bucket.lfs", ""), ("region", "")]), ALL).unwrap_err(),
+        @"Secret s3: it lacks region, bucket.lfs"
     );
 }
 
 #[test]
 fn backups_are_restored_over_their_own_bucket_unless_there_is_another() {
-    assert_eq!(Buckets::read(&data(&[]), ALL).unwrap().tmp, "shop-backups");
+    assert_eq!(Buckets::read(&complete(&[]), ALL).unwrap().tmp, "shop-backups");
     assert_eq!(
-        Buckets::read(&data(&[("bucket.tmp", "shop-tmp")]), ALL)
+        Buckets::read(&complete(&[("bucket.tmp", "shop-tmp")]), ALL)
             .unwrap()
             .tmp,
         "shop-tmp"
@@ -133,27 +135,27 @@ fn a_line_break_at_the_end_is_not_part_of_a_value() {
 #[test]
 fn what_a_part_could_not_read_is_refused_and_not_shown() {
     for (key, value, why) in [
-        ("secretKey", "a\nuse_https = False", Unusable::Unfit("secretKey")),
-        ("secretKey", "$HOME", Unusable::Unfit("secretKey")),
-        ("accessKey", "a\u{85}b", Unusable::Unfit("accessKey")),
-        ("region", "a\rb", Unusable::Unfit("region")),
-        ("endpoint", "https://s3.example.com/a/path", Unusable::Endpoint),
+        ("secretKey", "a\nuse_https = False", LINE),
+        ("secretKey", "$HOME", LINE),
+        ("accessKey", "a\u{85}b", LINE),
+        ("region", "a\rb", LINE),
+        ("endpoint", "https://s3.example.com/a/path", ENDPOINT),
     ] {
-        let error = Buckets::read(&data(&[(key, value)]), ALL).unwrap_err();
-        assert_eq!(error, why);
+        let error = Buckets::read(&complete(&[(key, value)]), ALL).unwrap_err();
+        assert!(error.missing.is_empty(), "{error}");
+        assert_eq!(error.wrong, [(key, why)]);
         assert!(!error.to_string().contains(value));
     }
-    let mut bytes = data(&[]);
-    bytes.insert("bucket.tmp".into(), ByteString(vec![0xff]));
-    assert_eq!(
-        Buckets::read(&bytes, ALL).unwrap_err(),
-        Unusable::NotText("bucket.tmp")
-    );
+    let mut bytes = complete(&[]);
+    let data = bytes.data.as_mut().unwrap();
+    data.insert("bucket.tmp".into(), ByteString(vec![0xff]));
+    let error = Buckets::read(&bytes, ALL).unwrap_err();
+    assert_eq!(error.wrong, [("bucket.tmp", "text")]);
 }
 
 #[test]
 fn no_credential_is_shown_by_debug() {
-    let shown = format!("{:?}", Buckets::read(&data(&[]), ALL).unwrap());
+    let shown = format!("{:?}", Buckets::read(&complete(&[]), ALL).unwrap());
     assert!(
         shown.contains("shop-lfs") && !shown.contains("AKIDEXAMPLE") && !shown.contains("wJalr"),
         "{shown}"
@@ -181,7 +183,7 @@ proptest! {
         bucket in "[^\\p{Z}\\p{Cc}][^\u{fffe}]{0,12}[^\\p{Z}\\p{Cc}]",
     ) {
         let changes = [("accessKey", access.as_str()), ("secretKey", secret), ("bucket.registry", &bucket)];
-        let buckets = Buckets::read(&data(&changes), ALL).unwrap();
+        let buckets = Buckets::read(&complete(&changes), ALL).unwrap();
         let of = |which: Derived| which.text("shop", &buckets).unwrap().expose_secret().to_owned();
         let yaml = |text: &str| serde_saphyr::from_str::<Value>(text).unwrap();
 
@@ -204,9 +206,7 @@ proptest! {
 
 #[test]
 fn what_is_off_needs_no_bucket() {
-    let mut some = data(&[]);
-    some.remove("bucket.pages");
-    some.remove("bucket.registry");
+    let some = without(&["bucket.pages", "bucket.registry"]);
     let off = Parts {
         registry: false,
         pages: false,
@@ -216,8 +216,5 @@ fn what_is_off_needs_no_bucket() {
     let text = Derived::Registry.text("shop", &buckets).unwrap();
     assert!(!text.expose_secret().contains("bucket"));
     let missing = Buckets::read(&some, ALL).unwrap_err();
-    assert_eq!(
-        missing,
-        Unusable::Missing(vec!["bucket.pages", "bucket.registry"])
-    );
+    assert_eq!(missing.missing, ["bucket.registry", "bucket.pages"]);
 }

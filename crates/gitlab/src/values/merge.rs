@@ -39,7 +39,7 @@ pub(super) fn tidy(values: &mut Values) {
 }
 
 /// Merges parts into `values`, in order; anything but a map is ignored.
-pub(super) fn lay(values: &mut Values, parts: impl IntoIterator<Item = Value>) {
+pub(super) fn merge_all(values: &mut Values, parts: impl IntoIterator<Item = Value>) {
     for part in parts {
         if let Value::Object(part) = part {
             merge(values, &part);
@@ -50,7 +50,7 @@ pub(super) fn lay(values: &mut Values, parts: impl IntoIterator<Item = Value>) {
 /// The parts of one subject, merged; a missing part is ignored.
 pub(super) fn layered<const PARTS: usize>(parts: [Option<Value>; PARTS]) -> Value {
     let mut values = Values::new();
-    lay(&mut values, parts.into_iter().flatten());
+    merge_all(&mut values, parts.into_iter().flatten());
     values.into()
 }
 

@@ -29,7 +29,7 @@ use crate::storage::Buckets;
 pub(crate) use chart::ChartVersion;
 pub(crate) use checksums::Checksums;
 pub(crate) use merge::merge;
-use merge::{lay, tidy};
+use merge::{merge_all, tidy};
 pub(crate) use named::{names_object_storage, names_psql, names_redis, psql_host};
 
 /// The inputs of the values.
@@ -42,7 +42,6 @@ pub(crate) struct Input<'a> {
     pub profile: &'a ProfileDefaults,
     /// The values of the version map for this version.
     pub step_values: &'a Values,
-    /// The chart's version.
     pub chart: &'a ChartVersion,
     /// The database, unless `spec.helm.values` configures it.
     pub psql: Option<&'a Psql>,
@@ -72,10 +71,10 @@ const SUBJECTS: [fn(&Input<'_>) -> Value; 9] = [
 /// The values for an instance.
 pub(crate) fn compose(input: &Input<'_>) -> Values {
     let mut values = Values::new();
-    lay(&mut values, backends::BUNDLED.map(|part| part(input)));
+    merge_all(&mut values, backends::BUNDLED.map(|part| part(input)));
     merge(&mut values, &input.profile.values);
     merge(&mut values, input.step_values);
-    lay(&mut values, SUBJECTS.map(|subject| subject(input)));
+    merge_all(&mut values, SUBJECTS.map(|subject| subject(input)));
     merge(&mut values, &input.spec.helm.values);
     tidy(&mut values);
     values

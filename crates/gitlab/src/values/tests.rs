@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::storage::tests::{ALL, COMPLETE, data};
+use crate::storage::tests::{ALL, COMPLETE, complete};
 use fixture::{Fixture, at, map};
 
 #[test]
@@ -212,7 +212,7 @@ proptest! {
         let secret = [
             ("accessKey", accesskey.as_str()), ("secretKey", &secretkey), ("region", &region), ("endpoint", &host),
         ];
-        fixture.buckets = Some(Buckets::read(&data(&secret), ALL).unwrap());
+        fixture.buckets = Some(Buckets::read(&complete(&secret), ALL).unwrap());
         let text = fixture.values().to_string();
         for (key, value) in secret {
             prop_assert!(!text.contains(value), "{} is in the values", key);

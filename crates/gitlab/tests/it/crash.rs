@@ -34,7 +34,7 @@ impl CrashScenario for InstanceScenario {
 
     async fn set_up(&self) -> TestEnv {
         let env = TestEnv::new().await;
-        env.brought().await;
+        env.create_provided_secrets().await;
         let spec = match self {
             Self::Provision => json!({
                 "postgres": { "managed": true, "credentialsSecret": null },

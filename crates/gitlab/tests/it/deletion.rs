@@ -82,7 +82,7 @@ async fn a_managed_database_outlives_its_instance_and_is_found_again() {
         .iter()
         .find(|event| event.reason.as_deref() == Some("Retained"))
         .and_then(|event| event.note.clone())
-        .expect("what stays is told");
+        .expect("an event names what stays");
     assert!(retained.contains("PerconaPGCluster shop-pg"), "{retained}");
     assert_eq!(
         before.metadata.labels.as_ref().unwrap()["stanchion.dev/gitlab-instance"],
@@ -100,7 +100,7 @@ async fn a_managed_database_outlives_its_instance_and_is_found_again() {
 async fn without_flux_an_instance_still_goes() {
     let env = TestEnv::bare().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.instance("shop", json!({ "helm": { "version": "8.11.8" } }))
         .await;
     env.shows("shop", Phase::Failed, "FluxMissing").await;

@@ -57,7 +57,7 @@ fn value<'a>(release: &'a DynamicObject, path: &str) -> &'a Value {
 async fn a_managed_database_is_made_waited_for_and_reached_behind_its_pooler() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let postgres = json!({ "managed": true, "pgbouncer": true, "topology": "ha", "credentialsSecret": null });
     env.instance("shop", json!({ "postgres": postgres })).await;
     env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
@@ -105,7 +105,7 @@ async fn a_managed_database_is_made_waited_for_and_reached_behind_its_pooler() {
 async fn a_redis_of_one_server_is_ready_when_its_pod_is() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.instance(
         "shop",
         json!({ "redis": { "managed": true, "credentialsSecret": null } }),
@@ -142,7 +142,7 @@ async fn a_redis_of_one_server_is_ready_when_its_pod_is() {
 async fn a_redis_of_several_servers_is_asked_for_by_the_name_of_its_group() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let redis = json!({ "managed": true, "topology": "ha", "credentialsSecret": null });
     env.instance("shop", json!({ "redis": redis })).await;
     env.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
@@ -162,7 +162,7 @@ async fn a_redis_of_several_servers_is_asked_for_by_the_name_of_its_group() {
 async fn elasticsearch_is_made_for_the_enterprise_edition_and_holds_up_nothing() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.secret("license", json!({ "license": "x" })).await;
     env.instance("small", json!({ "elasticsearch": { "managed": true } }))
         .await;
@@ -203,7 +203,7 @@ async fn elasticsearch_is_made_for_the_enterprise_edition_and_holds_up_nothing()
 #[tokio::test]
 async fn the_password_of_somebody_elses_redis_is_not_made_up() {
     let env = TestEnv::new().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let theirs = json!({
         "apiVersion": "redis.redis.opstreelabs.in/v1beta2", "kind": "Redis", "metadata": { "name": "shop-redis" },
         "spec": { "kubernetesConfig": { "image": "redis:7" } },
@@ -233,7 +233,7 @@ async fn the_password_of_somebody_elses_redis_is_not_made_up() {
 #[tokio::test]
 async fn somebody_elses_database_of_that_name_is_used_and_never_changed() {
     let env = TestEnv::new().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let theirs = json!({
         "apiVersion": "pgv2.percona.com/v2", "kind": "PerconaPGCluster", "metadata": { "name": "shop-pg" },
         "spec": {

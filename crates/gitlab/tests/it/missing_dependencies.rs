@@ -28,7 +28,7 @@ async fn map(env: &TestEnv, versions: &Value) {
 async fn the_map_a_version_a_profile_and_flux_may_come_late() {
     let env = TestEnv::bare().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.instance("shop", json!({ "version": "18.8", "profile": "production" }))
         .await;
     env.shows("shop", Phase::Pending, "VersionMapMissing").await;
@@ -66,7 +66,7 @@ async fn the_map_a_version_a_profile_and_flux_may_come_late() {
 async fn a_chart_that_is_named_needs_no_map_and_an_operator_may_come_late() {
     let env = TestEnv::bare().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     install(&env, HELM_REPOSITORY.group).await;
     install(&env, HELM_RELEASE.group).await;
     env.instance("shop", json!({ "helm": { "version": "9.2.8" } }))
@@ -103,7 +103,7 @@ async fn every_flux_gets_a_version_that_it_serves() {
     ] {
         let env = TestEnv::bare().await;
         let _operator = env.operator().await;
-        env.brought().await;
+        env.create_provided_secrets().await;
         install(&env, HELM_REPOSITORY.group).await;
         let stand_in = definitions::stand_ins()
             .into_iter()
@@ -139,7 +139,7 @@ async fn a_missing_chart_is_reported_and_can_be_corrected() {
         |chart: &str| json!({ "17.3.0": { "chartVersion": "8.3.0" }, "17.5.5": { "chartVersion": chart } });
     map(&env, &versions("8.5.99")).await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.instance(
         "shop",
         json!({ "version": "17.3.0", "upgrade": { "waitForMigrations": false } }),

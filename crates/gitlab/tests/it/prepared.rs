@@ -18,7 +18,7 @@ impl TestEnv {
     pub(crate) async fn operated() -> (Self, Running) {
         let env = Self::new().await;
         let operator = env.operator().await;
-        env.brought().await;
+        env.create_provided_secrets().await;
         (env, operator)
     }
 

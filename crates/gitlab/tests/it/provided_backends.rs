@@ -22,7 +22,7 @@ fn value<'a>(release: &'a kube::core::DynamicObject, path: &str) -> &'a Value {
 async fn a_small_instance_becomes_a_release_and_is_ready_when_flux_says_so() {
     let env = TestEnv::new().await;
     let operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let instance = env.instance("shop", json!({})).await;
 
     let release = env.release("shop").await;
@@ -96,7 +96,7 @@ async fn a_small_instance_becomes_a_release_and_is_ready_when_flux_says_so() {
 async fn the_current_state_of_a_release_is_reported() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.instance("shop", json!({})).await;
     env.release("shop").await;
     env.failed("shop", "InstallFailed", "the migrations did not end")
@@ -105,7 +105,7 @@ async fn the_current_state_of_a_release_is_reported() {
     assert_eq!(ready(&failed).1, "the migrations did not end");
     env.installed("shop", "17.11.7").await;
     env.phase("shop", Phase::Ready).await;
-    // The next spec is another generation of the release, for which the old Ready does not count.
+    // The next spec is another generation of the release: the old Ready does not count for it.
     env.respec(
         "shop",
         json!({ "helm": { "values": { "global": { "hosts": { "https": false } } } } }),
@@ -165,7 +165,7 @@ async fn secrets_are_waited_for_and_what_is_missing_in_them_is_named() {
 async fn the_buckets_are_written_in_three_formats_and_a_new_key_rolls_the_pods() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.instance("shop", json!({})).await;
     let before = env.release("shop").await;
     let instance = env.phase("shop", Phase::Deploying).await;
@@ -219,7 +219,7 @@ fn differences(one: &Value, other: &Value, path: &str) -> Vec<String> {
 async fn a_converged_object_is_not_written() {
     let env = TestEnv::new().await;
     let operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     for name in ["one", "two"] {
         env.instance(name, json!({})).await;
         env.release(name).await;
@@ -254,7 +254,7 @@ async fn a_suspended_instance_is_left_alone_and_still_goes() {
     let env = TestEnv::new().await;
     let faults = Faults::new();
     let _operator = env.operator_with(&faults).await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.instance("shop", json!({ "suspend": true })).await;
     env.phase("shop", Phase::Suspended).await;
     env.no_release("shop").await;
@@ -271,7 +271,7 @@ async fn an_instance_takes_at_most_forty_calls() {
         .user(&env.namespace, "counted", &crate::rbac::grants(&env))
         .await;
     let audit = env.cluster.audit();
-    env.brought().await;
+    env.create_provided_secrets().await;
     let _operator = env.operator_as(account.config().await, &Faults::new()).await;
     env.instance("shop", json!({})).await;
     env.release("shop").await;
@@ -307,7 +307,7 @@ async fn an_instance_takes_at_most_forty_calls() {
 async fn the_way_back_from_buckets_leads_back() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.instance("shop", json!({})).await;
     env.release("shop").await;
     env.installed("shop", "17.11.7").await;
@@ -344,7 +344,7 @@ async fn the_way_back_from_buckets_leads_back() {
 async fn the_status_shows_the_current_state() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let mut some = buckets();
     for bucket in ["bucket.pages", "bucket.registry"] {
         some.as_object_mut().unwrap().remove(bucket);

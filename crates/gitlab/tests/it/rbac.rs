@@ -28,7 +28,7 @@ async fn the_rbac_rules_are_sufficient_and_used() {
     let account = env.cluster.user(&env.namespace, "operator", &grants(&env)).await;
     let audit = env.cluster.audit();
     let _operator = env.operator_as(account.config().await, &Faults::new()).await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.secret("license", json!({ "license": "x" })).await;
     let managed = json!({
         "edition": "ee", "licenseSecret": "license", "elasticsearch": { "managed": true },

@@ -13,7 +13,7 @@ use crate::test_env::{TestEnv, ready, secret_text};
 #[tokio::test]
 async fn a_release_of_another_name_stays_the_release() {
     let env = TestEnv::new().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let instance = env.instance("shop", json!({})).await;
     let owner = json!([{
         "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance", "name": "shop",
@@ -84,7 +84,7 @@ async fn a_release_of_another_name_stays_the_release() {
 async fn what_somebody_does_to_the_release_is_undone() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     env.instance("shop", json!({})).await;
     env.release_of("shop", "8.11.8").await;
     env.phase("shop", Phase::Deploying).await;
@@ -107,7 +107,7 @@ async fn what_somebody_does_to_the_release_is_undone() {
 async fn what_nobody_recognises_is_not_overwritten() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let releases = env.external(&HELM_RELEASE);
     let theirs = serde_json::from_value(json!({
         "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease", "metadata": { "name": "shop-gitlab" },
@@ -149,7 +149,7 @@ async fn what_nobody_recognises_is_not_overwritten() {
 async fn a_plain_helm_install_is_upgraded_over_every_stop() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let release =
         json!({ "chart": { "metadata": { "name": "gitlab", "version": "8.8.7", "appVersion": "v17.8.7" } } });
     let secret = json!({

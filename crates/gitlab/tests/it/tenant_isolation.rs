@@ -146,7 +146,7 @@ async fn charts_of_strangers_are_refused() {
 #[tokio::test]
 async fn an_old_release_gets_an_account_without_a_reinstall() {
     let env = TestEnv::new().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let evil = json!({ "helm": { "repository": { "url": "http://charts.example.com" } } });
     let instance = env.instance("shop", evil).await;
     let uid = env.old_release(&instance).await;
@@ -335,7 +335,7 @@ async fn trusted_tenants_get_what_the_original_gave() {
         ..Tenants::default()
     });
     let _operator = env.operator().await;
-    env.brought().await;
+    env.create_provided_secrets().await;
     let url = "http://charts.example.com";
     env.instance("shop", json!({ "helm": { "repository": { "url": url } } }))
         .await;

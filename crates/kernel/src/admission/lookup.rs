@@ -26,7 +26,7 @@ use super::Request;
 use crate::lenient::Lenient;
 
 /// How long the result of a `SubjectAccessReview` is cached.
-const RIGHTS: Duration = Duration::from_secs(30);
+const PERMISSION_TTL: Duration = Duration::from_secs(30);
 /// How long a list is kept for requests that wait for it.
 const LISTS: Duration = Duration::from_secs(2);
 /// The number of cached results of each kind.
@@ -42,7 +42,7 @@ pub struct Unseen;
 pub struct Lookup<K> {
     client: Client,
     questions: Arc<Semaphore>,
-    rights: Arc<Remembered<Right, bool>>,
+    permissions: Arc<Remembered<Permission, bool>>,
     lists: Arc<Remembered<String, Arc<[K]>>>,
 }
 
@@ -51,7 +51,7 @@ impl<K> Clone for Lookup<K> {
         Self {
             client: self.client.clone(),
             questions: Arc::clone(&self.questions),
-            rights: Arc::clone(&self.rights),
+            permissions: Arc::clone(&self.permissions),
             lists: Arc::clone(&self.lists),
         }
     }
@@ -59,7 +59,7 @@ impl<K> Clone for Lookup<K> {
 
 /// A user and what the user wants to read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Right {
+struct Permission {
     user: String,
     verb: &'static str,
     namespace: String,
@@ -75,7 +75,7 @@ where
         Self {
             client,
             questions: Arc::new(Semaphore::new(QUESTIONS)),
-            rights: Arc::default(),
+            permissions: Arc::default(),
             lists: Arc::default(),
         }
     }
@@ -125,17 +125,17 @@ where
         name: Option<&str>,
     ) -> Result<bool, Unseen> {
         let author = &request.user_info;
-        let right = Right {
+        let permission = Permission {
             user: format!("{author:?}"),
             verb,
             namespace: namespace.to_owned(),
             name: name.map(ToOwned::to_owned),
         };
-        if let Some(known) = self.rights.get(&right, RIGHTS) {
+        if let Some(known) = self.permissions.get(&permission, PERMISSION_TTL) {
             return Ok(known);
         }
         let _question = self.questions.acquire().await.map_err(|_| Unseen)?;
-        if let Some(known) = self.rights.get(&right, RIGHTS) {
+        if let Some(known) = self.permissions.get(&permission, PERMISSION_TTL) {
             return Ok(known);
         }
         let review = review::<K>(author, verb, namespace, name);
@@ -145,7 +145,8 @@ where
             .map_err(|_| Unseen)?
             .status
             .is_some_and(|status| status.allowed);
-        self.rights.put(right, (Instant::now(), allowed), RIGHTS);
+        self.permissions
+            .put(permission, (Instant::now(), allowed), PERMISSION_TTL);
         Ok(allowed)
     }
 }

@@ -25,7 +25,7 @@ const RETRY: Duration = Duration::from_secs(15);
 pub enum RegistrationError {
     /// A configuration with this name exists and belongs to another owner.
     #[error(
-        "a webhook configuration {name} exists and was not made by this operator; delete it, or choose another name"
+        "a webhook configuration {name} exists and was not created by this operator; delete it, or choose another name"
     )]
     Foreign {
         /// The configuration's name.

@@ -217,7 +217,7 @@ async fn nothing_keeps_an_object_from_going_away() {
 }
 
 #[tokio::test]
-async fn a_second_start_writes_nothing_and_needs_no_more_rights() {
+async fn a_second_start_writes_nothing_and_needs_no_more_permissions() {
     let cluster = Cluster::shared().await;
     let namespace = cluster.namespace("quiet").await;
     let grants = [

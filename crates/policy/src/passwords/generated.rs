@@ -36,11 +36,7 @@ pub(super) fn made(
         .text(VERIFIER)
         .ok()
         .filter(|verifier| scram::matches(&clear, verifier.expose_secret()) == Some(true));
-    let verifier = kept.unwrap_or_else(|| {
-        let mut salt = [0; scram::SALT_BYTES];
-        random.fill_bytes(&mut salt);
-        scram::salted_verifier(&clear, &salt)
-    });
+    let verifier = kept.unwrap_or_else(|| scram::verifier(&clear, &scram::salt(random)));
     let bytes = |value: &SecretString| ByteString(value.expose_secret().as_bytes().to_vec());
     let secret = Secret {
         metadata: ObjectMeta {

@@ -7,12 +7,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use stanchion_api::PostgresPolicy;
-use stanchion_api::policy::{Approval, PostgresPolicySpec, Profile, ReconciliationMode, annotation};
+use stanchion_api::policy::{self, Approval, PostgresPolicySpec, Profile, ReconciliationMode, annotation};
 use stanchion_kernel::Problem;
 use stanchion_kernel::problem::{Cause, Retry};
 use stanchion_kernel::watch::key;
 use stanchion_roles::expand::{Bounds, Size, expand};
-use stanchion_roles::manifest::{Manifest, Severity, Strictness, check};
+use stanchion_roles::manifest::{Manifest, Password, Severity, Strictness, check};
 use stanchion_roles::plan::Mode;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
@@ -82,19 +82,38 @@ pub(crate) fn validate(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
 
 /// The desired state: the spec with shared profiles, which the spec's own override.
 pub fn content(spec: &PostgresPolicySpec, shared: BTreeMap<String, Profile>) -> Result<Content, Problem> {
-    let mut spec = spec.clone();
-    for (name, profile) in shared {
-        spec.profiles.entry(name).or_insert(profile);
-    }
-    let manifest: Manifest = serde_json::to_value(&spec)
-        .and_then(serde_json::from_value)
-        .map_err(|error| invalid(error.to_string()))?;
+    let manifest = manifest(spec.clone(), shared);
     // Check the size before anything is expanded: the checks expand, too.
     let size = Size::of(&manifest);
     Bounds::SHARED
         .admit(size)
         .map_err(|large| Problem::permanent("PolicyTooLarge", large.to_string()))?;
     aside(size, || expanded(&manifest))
+}
+
+fn manifest(spec: PostgresPolicySpec, shared: BTreeMap<String, Profile>) -> Manifest {
+    let mut profiles = shared;
+    profiles.extend(spec.profiles);
+    let source = |password: policy::Password| Password {
+        from_env: None,
+        secret_ref: password.secret_ref,
+        secret_key: password.secret_key,
+        generate: password.generate,
+    };
+    let roles = spec.roles.into_iter().map(|role| role.map_password(source));
+    Manifest {
+        default_owner: spec.default_owner,
+        role_pattern: spec.role_pattern,
+        allow_schema_owner_transfers: spec.allow_schema_owner_transfers,
+        auth_providers: spec.auth_providers,
+        profiles,
+        schemas: spec.schemas,
+        roles: roles.collect(),
+        grants: spec.grants,
+        default_privileges: spec.default_privileges,
+        memberships: spec.memberships,
+        retirements: spec.retirements,
+    }
 }
 
 fn expanded(manifest: &Manifest) -> Result<Content, Problem> {
@@ -189,6 +208,39 @@ mod tests {
         let desired = wanted.content.unwrap().desired;
         assert_eq!(desired.roles.keys().collect::<Vec<_>>(), ["alice", "app-reader"]);
         assert_eq!((wanted.generation, wanted.needs_approval), (3, false));
+    }
+
+    /// The command line reads the same text as a file.
+    #[test]
+    fn a_spec_is_the_manifest_that_a_file_with_its_fields_is() {
+        let privileges = json!(["SELECT"]);
+        let spec = json!({
+            "connection": { "secretRef": { "name": "db" } },
+            "default_owner": "owner", "role_pattern": "{schema}_{profile}", "allow_schema_owner_transfers": true,
+            "auth_providers": [{ "type": "rds_iam", "region": "eu-west-1" }],
+            "profiles": { "reader": { "grants": [{ "privileges": ["USAGE"], "object": { "type": "schema" } }] } },
+            "schemas": [{ "name": "app", "profiles": ["reader", "writer"] }],
+            "roles": [
+                { "name": "a", "login": true, "superuser": false, "createdb": true, "createrole": false,
+                  "inherit": false, "replication": true, "bypassrls": false, "connection_limit": 3, "comment": "c",
+                  "password": { "secretRef": { "name": "s" }, "secretKey": "k" },
+                  "password_valid_until": "2030-01-01T00:00:00Z", "config": { "work_mem": "4MB" } },
+                { "name": "b", "password": { "generate": { "length": 20, "secretName": "n", "secretKey": "k" } },
+                  "external": true, "preserve_undeclared_grants": true, "exclusive": true },
+            ],
+            "grants": [{ "role": "a", "privileges": privileges, "object": { "type": "table", "schema": "app", "name": "*" } }],
+            "default_privileges": [{ "schema": "app", "grant": [
+                { "role": "a", "privileges": privileges, "on_type": "table" },
+            ] }],
+            "memberships": [{ "role": "a", "members": [{ "name": "b", "admin": true }] }],
+            "retirements": [{ "role": "old", "drop_owned": true }],
+        });
+        let shared = json!({ "reader": { "login": true }, "writer": { "login": true } });
+        let mut file = spec.clone();
+        file["profiles"]["writer"] = shared["writer"].clone();
+
+        let manifest = manifest(policy(&spec).spec, serde_json::from_value(shared).unwrap());
+        assert_eq!(manifest, serde_json::from_value(file).unwrap());
     }
 
     #[test]

@@ -54,10 +54,10 @@ impl Breaker {
         loop {
             // Before the check, so that an end in between is not missed.
             let ended = self.ended.notified();
-            let since = match self.look() {
-                Look::Try(alone) => return Ok(Attempt { breaker: self, alone }),
-                Look::Open(error) => return Err(error),
-                Look::Wait(since) => since,
+            let since = match self.decide() {
+                Decision::Try(alone) => return Ok(Attempt { breaker: self, alone }),
+                Decision::Open(error) => return Err(error),
+                Decision::Wait(since) => since,
             };
             if timeout_at(since + HURRY, ended).await.is_err() {
                 let last = self.lock().last.clone();
@@ -70,22 +70,22 @@ impl Breaker {
         }
     }
 
-    fn look(&self) -> Look {
+    fn decide(&self) -> Decision {
         let mut state = self.lock();
         let now = Instant::now();
         if let (Some(until), Some(last)) = (state.until, &state.last)
             && now < until
         {
-            return Look::Open(last.clone().not_tried());
+            return Decision::Open(last.clone().not_tried());
         }
         if state.proven && state.failures == 0 {
-            return Look::Try(false);
+            return Decision::Try(false);
         }
         if let Some(since) = state.attempt {
-            Look::Wait(since)
+            Decision::Wait(since)
         } else {
             state.attempt = Some(now);
-            Look::Try(true)
+            Decision::Try(true)
         }
     }
 
@@ -110,7 +110,7 @@ impl Breaker {
     }
 }
 
-enum Look {
+enum Decision {
     Try(bool),
     Wait(Instant),
     Open(Error),

@@ -64,7 +64,7 @@ struct State {
     reaped: bool,
     /// When the server last answered.
     answered: Instant,
-    /// A task waited in vain, and nothing has succeeded since: one connection in use is enough to find out more.
+    /// A task timed out, and nothing has succeeded since: one connection in use is enough to find out more.
     strained: bool,
     /// When this account was last used.
     named: Instant,
@@ -235,7 +235,7 @@ impl Host {
                 }
                 state.strained |= state.answered + HURRY <= now;
             }
-            // The words of the breaker, if it is open: those who wait in vain and those who are not let through say the same.
+            // The message of the breaker, if it is open, so that tasks that time out and tasks that it refuses report the same.
             let known = self.network.open_for().or_else(|| self.login.open_for());
             let cause =
                 "all connections of this account are in use, and the server has not answered for a while";

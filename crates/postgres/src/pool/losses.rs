@@ -1,7 +1,7 @@
-//! Servers that answered and do not answer any more.
+//! Servers that have answered and no longer do.
 //!
-//! One connection that is lost, whoever has it, is a sign for everybody who depends on the server: a controller that asks
-//! its servers now and then would otherwise believe in one that is gone until it asks again.
+//! The first connection that is lost is a sign for everything that depends on the server: a controller that checks its
+//! servers from time to time would otherwise report a lost server as connected until its next check.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Losses {
     /// A server, as `host:port`, is lost.
     pub(super) fn announce(&self, server: &str) {
         tracing::debug!(server, "the server does not answer any more");
-        // Without a listener there is nobody to tell.
+        // It fails only without a listener.
         let _ = self.0.send(server.into());
     }
 
@@ -33,16 +33,16 @@ impl Losses {
     }
 }
 
-/// Hears of the servers that are lost from now on.
+/// Receives the servers that are lost from now on.
 pub struct Listener(broadcast::Receiver<Arc<str>>);
 
 impl Listener {
-    /// The next one, as `host:port` in lower case. It does not return any more after the pools are gone.
+    /// The next one, as `host:port` in lower case. It never returns after the pools are gone.
     pub async fn next(&mut self) -> Arc<str> {
         loop {
             match self.0.recv().await {
                 Ok(server) => return server,
-                // The oldest are forgotten. Those who depend on them ask by themselves, later.
+                // The oldest losses are skipped: the next regular check finds them.
                 Err(RecvError::Lagged(_)) => {}
                 Err(RecvError::Closed) => std::future::pending().await,
             }

@@ -206,7 +206,7 @@ impl Meter {
         drop(self.take());
     }
 
-    /// The part of the budget that the last answer has taken, to be kept for as long as what was made of it.
+    /// The part of the budget that the last answer uses, to be kept as long as the parsed answer.
     pub(super) fn take(&self) -> Option<Portion> {
         self.held.lock().take()
     }

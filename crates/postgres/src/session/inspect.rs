@@ -36,9 +36,7 @@ pub(crate) enum Refusal {
     Rows(usize),
     #[error("the server sends more than can be asked of it")]
     Flood,
-    #[error(
-        "other answers need all the memory that there is for the answers of a namespace, or for all; try again"
-    )]
+    #[error("the memory for answers is in use, that of the namespace or that of all; try again")]
     Budget,
     #[error("the server does not speak PostgreSQL's protocol")]
     Protocol,

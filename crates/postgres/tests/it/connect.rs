@@ -188,7 +188,7 @@ async fn a_dropped_session_says_goodbye() {
         .into_iter()
         .filter(|entry| entry.message.contains("unexpected EOF"))
         .count();
-    assert_eq!(lost, 0, "the server was told");
+    assert_eq!(lost, 0, "the session was closed");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use stanchion_postgres::{Batch, Class, Statement, quote};
 use stanchion_testkit::postgres::{Database, versions};
 use stanchion_testkit::unique;
 
-use crate::support::{connect, session, target};
+use crate::support::{SALT, connect, session, target};
 
 const PASSWORDS: &[&str] = &[
     "simple",
@@ -31,7 +31,7 @@ async fn our_verifier_logs_in_and_the_servers_own_matches() {
         let mut session = session(&database).await;
         for password in PASSWORDS {
             let role = unique::name("scram");
-            let verifier = scram::verifier(&(*password).into()).unwrap();
+            let verifier = scram::verifier(&(*password).into(), &SALT);
             let create = Statement::new("CREATE ROLE ")
                 .ident(&role)
                 .sql(" LOGIN PASSWORD ")

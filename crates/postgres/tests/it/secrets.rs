@@ -9,7 +9,7 @@ use stanchion_postgres::{Batch, Begin, Error, Query, Session, Statement, scram};
 use stanchion_testkit::postgres::{Database, Postgres, Version, versions};
 use stanchion_testkit::unique;
 
-use crate::support::{connect, session, target};
+use crate::support::{SALT, connect, session, target};
 
 /// Everything that is visible of an error.
 fn shown(error: &Error) -> String {
@@ -49,7 +49,7 @@ async fn verifiers_are_not_in_the_servers_log() {
             .await;
         server.execute("postgres", "CREATE ROLE app").await;
         let mut session = connect(&target(&server.url("postgres"))).await.unwrap();
-        let verifier = scram::verifier(&"canary-password".into()).unwrap();
+        let verifier = scram::verifier(&"canary-password".into(), &SALT);
         let good = set_password("app", &verifier);
         let marker = Statement::new("COMMENT ON ROLE app IS 'after-the-secret'");
         let fails = Statement::new("SELECT 1/0");
@@ -111,7 +111,7 @@ async fn who_may_not_guard_the_log_still_sets_passwords() {
         .execute(&format!("CREATE ROLE {admin} LOGIN CREATEROLE PASSWORD 'p'"))
         .await;
     let mut session = connect(&target(&database.url_of(&admin, "p"))).await.unwrap();
-    let verifier = scram::verifier(&"canary-of-the-plain".into()).unwrap();
+    let verifier = scram::verifier(&"canary-of-the-plain".into(), &SALT);
     let create = Statement::new("CREATE ROLE ")
         .ident(&role)
         .sql(" LOGIN PASSWORD ")
@@ -194,7 +194,7 @@ async fn hostile_values_do_only_what_was_meant() {
         let role = format!("{prefix}{index}{}", hostile(&mut runner));
         let role: String = role.chars().take(30).collect();
         let comment = hostile(&mut runner);
-        let verifier = scram::verifier(&hostile(&mut runner).into()).unwrap();
+        let verifier = scram::verifier(&hostile(&mut runner).into(), &SALT);
         let statements = vec![
             Statement::new("CREATE ROLE ")
                 .ident(&role)

@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use std::time::Duration;
 
+use stanchion_postgres::scram::Salt;
 use stanchion_postgres::{ConnectionConfig, Error, Session, StatementObserver, Statements, Timeouts};
 use stanchion_testkit::postgres::Database;
 use stanchion_testkit::proxy::Proxy;
 
 /// Enough for a busy machine; a test that reaches it has failed.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The salt of a verifier, where any salt will do.
+pub(crate) const SALT: Salt = [7; 16];
 
 /// The database's URL through the proxy.
 pub(crate) fn through(database: &Database<'_>, proxy: &Proxy) -> String {

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use stanchion_manifest::{
     AuthProvider, AuthProviderType, DefaultPrivilege, DefaultPrivilegeGrant, DefaultPrivilegeScope, Ensure,
-    Grant, Member, Membership, Object, Profile, ProfileGrant, ProfileObject, Retirement, Schema, ScopeType,
+    GeneratePassword, Grant, Member, Membership, Object, Profile, ProfileGrant, ProfileObject, Retirement,
+    Schema, ScopeType, SecretName,
 };
 
 /// A role that must exist.
@@ -59,32 +60,11 @@ pub struct Password {
     pub from_env: Option<String>,
     /// Operator: the Secret that has the password.
     #[serde(default, rename = "secretRef", skip_serializing_if = "Option::is_none")]
-    pub secret_ref: Option<SecretRef>,
+    pub secret_ref: Option<SecretName>,
     /// Operator: the key in the Secret.
     #[serde(default, rename = "secretKey", skip_serializing_if = "Option::is_none")]
     pub secret_key: Option<String>,
     /// Operator: generates a password and keeps it in a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate: Option<GeneratePassword>,
-}
-
-/// A Secret in the policy's namespace.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct SecretRef {
-    /// Name of the Secret.
-    pub name: String,
-}
-
-/// A password that the operator generates.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct GeneratePassword {
-    /// Number of characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub length: Option<u32>,
-    /// Name of the Secret for the password.
-    #[serde(default, rename = "secretName", skip_serializing_if = "Option::is_none")]
-    pub secret_name: Option<String>,
-    /// The key in the Secret.
-    #[serde(default, rename = "secretKey", skip_serializing_if = "Option::is_none")]
-    pub secret_key: Option<String>,
 }

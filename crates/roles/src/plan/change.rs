@@ -226,21 +226,20 @@ impl GrantTarget {
 #[derive(Clone)]
 pub struct Password {
     pub(crate) text: SecretString,
-    salt: [u8; scram::SALT_BYTES],
+    salt: scram::Salt,
 }
 
 impl Password {
     /// A password with a random salt.
     pub fn new(text: SecretString, random: &mut dyn CryptoRng) -> Self {
-        let mut salt = [0; scram::SALT_BYTES];
-        random.fill_bytes(&mut salt);
+        let salt = scram::salt(random);
         Self { text, salt }
     }
 
     /// What the server gets. It accepts a verifier unchanged.
     pub(crate) fn verifier(&self) -> SecretString {
         match scram::encoding(&self.text) {
-            scram::Encoding::Clear => scram::salted_verifier(&self.text, &self.salt),
+            scram::Encoding::Clear => scram::verifier(&self.text, &self.salt),
             scram::Encoding::Scram | scram::Encoding::Md5 => self.text.clone(),
         }
     }

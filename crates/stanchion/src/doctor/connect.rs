@@ -68,7 +68,7 @@ impl Secrets<'_> {
         let values = match self.read.get(&place) {
             Some(Ok(values)) => values,
             Some(Err(Unreadable::Forbidden)) => {
-                return Err(unread("you have no right to read it".to_owned()));
+                return Err(unread("you may not read it".to_owned()));
             }
             Some(Err(Unreadable::Failed(why))) => return Err(unread(why.clone())),
             Some(Err(Unreadable::NotServed)) | None => return Err(unread("it does not exist".to_owned())),

@@ -8,8 +8,7 @@ mod checks;
 mod connect;
 mod gather;
 mod metrics;
-mod pem;
-mod rights;
+mod permissions;
 mod snapshot;
 #[cfg(test)]
 mod tests;

@@ -202,7 +202,7 @@ const FAULTS: &[Plant] = &[
         cluster.contacts = vec![contact(What::Bucket, Err(why))];
     }),
     ("connect-secret", |cluster| {
-        let why = Obstacle::Unread("Secret db: you have no right to read it".to_owned());
+        let why = Obstacle::Unread("Secret db: you may not read it".to_owned());
         cluster.contacts = vec![contact(What::Database, Err(why))];
     }),
     ("flux-missing", |cluster| cluster.served = Ok(Vec::new())),

@@ -24,7 +24,7 @@ const HEADER: &str = "# Made by `make generate` from the source of `stanchion rb
 
 /// The rules, in parts.
 #[derive(Default, Serialize)]
-struct Rights {
+struct Permissions {
     operator: Operator,
     controllers: BTreeMap<&'static str, Parts>,
 }
@@ -54,7 +54,7 @@ struct Parts {
 
 /// The files of the chart, below its folder.
 pub(super) fn files(chart: &Path) -> Result<Vec<(PathBuf, String)>, GenerateError> {
-    let mut files = vec![(chart.join("files/rbac.yaml"), rights()?)];
+    let mut files = vec![(chart.join("files/rbac.yaml"), permissions()?)];
     let crds = stanchion_api::crds();
     for controller in controllers::ALL {
         for kind in (controller.kinds)() {
@@ -70,8 +70,8 @@ pub(super) fn files(chart: &Path) -> Result<Vec<(PathBuf, String)>, GenerateErro
     Ok(files)
 }
 
-fn rights() -> Result<String, GenerateError> {
-    let mut rights = Rights::default();
+fn permissions() -> Result<String, GenerateError> {
+    let mut permissions = Permissions::default();
     for controller in controllers::ALL {
         let mut parts = Parts::default();
         let arguments = rbac::Arguments::for_account(
@@ -95,9 +95,9 @@ fn rights() -> Result<String, GenerateError> {
             for rule in rules.into_iter().flatten() {
                 let list = match namespace {
                     Some(WATCHED_NAMESPACE) => &mut parts.namespaced,
-                    Some(_) if names(rule, run::CERTIFICATE) => &mut rights.operator.certificate,
-                    Some(_) => &mut rights.operator.namespace,
-                    None if is_for_webhooks(rule) => &mut rights.operator.webhooks,
+                    Some(_) if names(rule, run::CERTIFICATE) => &mut permissions.operator.certificate,
+                    Some(_) => &mut permissions.operator.namespace,
+                    None if is_for_webhooks(rule) => &mut permissions.operator.webhooks,
                     None => &mut parts.cluster,
                 };
                 if !list.contains(rule) {
@@ -105,9 +105,9 @@ fn rights() -> Result<String, GenerateError> {
                 }
             }
         }
-        rights.controllers.insert(controller.name, parts);
+        permissions.controllers.insert(controller.name, parts);
     }
-    Ok(format!("{HEADER}{}", yaml::document(&rights)?))
+    Ok(format!("{HEADER}{}", yaml::document(&permissions)?))
 }
 
 /// Whether the rule is only for the object of this name.

@@ -15,7 +15,7 @@ const REPLICAS: u16 = 2;
 
 /// Arguments of `stanchion manifest`.
 #[derive(Debug, clap::Args)]
-#[group(id = "manifest")] // Those of the rights have the same name.
+#[group(id = "manifest")] // The arguments of `stanchion rbac` have the same struct name.
 pub(crate) struct Arguments {
     /// Image of this program, as your cluster pulls it
     #[arg(long, env = "STANCHION_IMAGE", value_name = "IMAGE")]
@@ -28,14 +28,14 @@ pub(crate) struct Arguments {
     #[arg(long, env = "STANCHION_SERVICE_MONITOR", value_parser = BoolishValueParser::new())]
     service_monitor: bool,
     #[command(flatten)]
-    rights: rbac::Arguments,
+    permissions: rbac::Arguments,
 }
 
 /// Why the manifest could not be printed.
 #[derive(Debug, Error)]
 pub(crate) enum ManifestError {
     /// An object cannot be serialized.
-    #[error("cannot write an object down: {0}")]
+    #[error("cannot serialize an object: {0}")]
     Json(#[from] serde_json::Error),
     /// An object cannot be written as YAML.
     #[error("cannot write an object as YAML: {0}")]
@@ -51,12 +51,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), ManifestError> {
 }
 
 fn objects(arguments: &Arguments) -> Result<Vec<Value>, ManifestError> {
-    let workload = Workload::new(&arguments.image, arguments.replicas, &arguments.rights);
+    let workload = Workload::new(&arguments.image, arguments.replicas, &arguments.permissions);
     let mut objects = vec![workload.namespace()];
     for crd in stanchion_api::crds() {
         objects.push(serde_json::to_value(crd)?);
     }
-    objects.extend(rbac::objects(&arguments.rights)?);
+    objects.extend(rbac::objects(&arguments.permissions)?);
     objects.extend(workload.pods());
     objects.extend(arguments.service_monitor.then(|| workload.service_monitor()));
     Ok(objects)
@@ -65,8 +65,8 @@ fn objects(arguments: &Arguments) -> Result<Vec<Value>, ManifestError> {
 /// The operator itself, without CRDs and RBAC: they have separate files in the repository.
 pub(crate) fn everything() -> Result<String, ManifestError> {
     let image = concat!("stanchion:", env!("CARGO_PKG_VERSION"));
-    let rights = rbac::Arguments::cluster_wide(crate::controllers::Choice::everything());
-    let workload = Workload::new(image, REPLICAS, &rights);
+    let permissions = rbac::Arguments::cluster_wide(crate::controllers::Choice::everything());
+    let workload = Workload::new(image, REPLICAS, &permissions);
     let mut objects = vec![workload.namespace()];
     objects.extend(workload.pods());
     Ok(yaml::stream(&objects)?)

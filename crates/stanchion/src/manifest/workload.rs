@@ -17,15 +17,15 @@ const INSTANCE: &str = "stanchion-postgres";
 pub(super) struct Workload<'a> {
     image: &'a str,
     replicas: u16,
-    rights: &'a rbac::Arguments,
+    permissions: &'a rbac::Arguments,
 }
 
 impl<'a> Workload<'a> {
-    pub(super) fn new(image: &'a str, replicas: u16, rights: &'a rbac::Arguments) -> Self {
+    pub(super) fn new(image: &'a str, replicas: u16, permissions: &'a rbac::Arguments) -> Self {
         Self {
             image,
             replicas,
-            rights,
+            permissions,
         }
     }
 
@@ -34,7 +34,7 @@ impl<'a> Workload<'a> {
         json!({
             "apiVersion": "v1", "kind": "Namespace",
             "metadata": {
-                "name": self.rights.operator_namespace(),
+                "name": self.permissions.operator_namespace(),
                 "labels": { NAME: OPERATOR, "pod-security.kubernetes.io/enforce": "restricted" },
             },
         })
@@ -51,7 +51,7 @@ impl<'a> Workload<'a> {
     }
 
     fn object(&self, version: &str, kind: &str, spec: &Value) -> Value {
-        let namespace = self.rights.operator_namespace();
+        let namespace = self.permissions.operator_namespace();
         json!({
             "apiVersion": version, "kind": kind,
             "metadata": { "name": SERVICE, "namespace": namespace, "labels": labels() },
@@ -79,7 +79,7 @@ impl<'a> Workload<'a> {
 
     /// For the Prometheus operator. Prometheus uses its own token, whose account must be allowed to get `/metrics`.
     pub(super) fn service_monitor(&self) -> Value {
-        let namespace = self.rights.operator_namespace();
+        let namespace = self.permissions.operator_namespace();
         let endpoint = json!({
             "port": "https", "scheme": "https",
             "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
@@ -94,7 +94,7 @@ impl<'a> Workload<'a> {
 
     fn deployment(&self) -> Value {
         let pod = json!({
-            "serviceAccountName": self.rights.service_account_name(),
+            "serviceAccountName": self.permissions.service_account_name(),
             "securityContext": {
                 "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER,
                 "seccompProfile": { "type": "RuntimeDefault" },
@@ -149,7 +149,7 @@ impl<'a> Workload<'a> {
             format!("--health-addr=0.0.0.0:{HEALTH_PORT}"),
             format!("--webhook-addr=0.0.0.0:{WEBHOOK_PORT}"),
         ];
-        arguments.extend(self.rights.scope());
+        arguments.extend(self.permissions.scope());
         arguments
     }
 }

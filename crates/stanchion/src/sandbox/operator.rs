@@ -20,9 +20,9 @@ const ENDS_WITHIN: Duration = Duration::from_secs(20);
 /// The objects that must exist before it starts, in addition to the CRDs.
 pub(super) fn installation(controllers: &Choice) -> Result<Vec<Value>, SandboxError> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-    let rights =
+    let permissions =
         rbac::cluster_wide(controllers.clone()).map_err(|error| SandboxError::Manifest(error.to_string()))?;
-    Ok([vec![namespace], rights].concat())
+    Ok([vec![namespace], permissions].concat())
 }
 
 /// The running operator.

@@ -219,7 +219,7 @@ async fn doctor_dials_what_the_objects_name() {
     without_secrets(cluster, &namespace, &words).await;
 }
 
-/// Somebody who may read the objects and not the Secrets is told so.
+/// Without permission to read Secrets, the result says so.
 async fn without_secrets(cluster: &Cluster, namespace: &str, words: &[&str]) {
     let groups = ["db.example.com", "supabase.strrl.dev", "pgroles.io"];
     let resources = [
@@ -241,5 +241,5 @@ async fn without_secrets(cluster: &Cluster, namespace: &str, words: &[&str]) {
     let grants = [Grant::In(namespace.to_owned(), rules)];
     let reader = cluster.user(namespace, "reader", &grants).await;
     let said = text(&run(reader.kubeconfig_path(), words).await.stdout);
-    assert!(said.contains("you have no right to read it"), "{said}");
+    assert!(said.contains("you may not read it"), "{said}");
 }

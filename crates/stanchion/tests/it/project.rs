@@ -40,7 +40,7 @@ fn manifest(server: &Postgres, s3: &S3) -> String {
 
 /// A21 of docs/supabase/checks.md.
 #[tokio::test]
-async fn a21_a_project_runs_with_the_least_rights_and_the_process_says_how_it_is() {
+async fn a21_a_project_runs_with_the_least_permissions_and_the_process_says_how_it_is() {
     let cluster = Cluster::shared().await;
     cluster.install_crds(stanchion_api::crds()).await;
     let namespace = cluster.namespace("project").await;

@@ -107,7 +107,7 @@ fn for_some_namespaces_nothing_namespaced_is_granted_everywhere() {
 
 /// F20: a disabled controller needs no permissions. Each row is a controller and what only it may access.
 #[test]
-fn a_controller_that_is_off_has_no_rights() {
+fn a_controller_that_is_off_has_no_permissions() {
     let owned = [
         ("user", "postgresusers"),
         ("supabase", "deployments"),
@@ -211,7 +211,7 @@ pub(crate) async fn works_without_a_403(cluster: &Cluster, namespace: &str, rbac
 }
 
 #[tokio::test]
-async fn the_rights_for_a_namespace_are_enough_for_it() {
+async fn the_permissions_for_a_namespace_are_enough_for_it() {
     let cluster = Cluster::shared().await;
     cluster.install_crds(stanchion_api::crds()).await;
     let namespace = cluster.namespace("rights").await;

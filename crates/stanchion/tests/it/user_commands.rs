@@ -100,7 +100,7 @@ async fn status_shows_what_is_there_and_says_what_it_may_not_read() {
     let shown = text(&run(somebody.kubeconfig_path(), &status(&[])).await.stdout);
     assert!(shown.contains("alice"), "{shown}");
     assert!(
-        shown.contains("not shown: supabaseprojects: you have no right to list them"),
+        shown.contains("not shown: supabaseprojects: you may not list them"),
         "{shown}"
     );
     let tree = text(
@@ -109,7 +109,7 @@ async fn status_shows_what_is_there_and_says_what_it_may_not_read() {
             .stdout,
     );
     assert!(
-        tree.contains("not shown") && tree.contains("events: you have no right"),
+        tree.contains("not shown") && tree.contains("events: you may not"),
         "{tree}"
     );
 

@@ -72,7 +72,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     let database = project.database;
     env.set("POSTGRES_HOST", database.host.clone());
     env.set("POSTGRES_PORT", database.port.to_string());
-    // Studio appends it to a URL unchanged, which tells meta the database and whether to encrypt.
+    // Studio appends it unchanged to a URL, from which meta reads the database and whether to encrypt.
     let mode = project.node_ssl_mode("require");
     env.set(
         "POSTGRES_DB",

@@ -7,7 +7,6 @@ use stanchion_postgres::{
     Begin, ConnectionConfig, Error, Kind, Pools, ReadSession, Session, Statement, lock,
 };
 
-use super::TURN;
 use super::catalog::{self, Catalog, Source};
 use super::created_objects;
 use super::isolation;
@@ -84,7 +83,7 @@ async fn once(
     ran: &mut Vec<&'static str>,
 ) -> Result<Option<Outcome>, Problem> {
     // Roles belong to the server: two concurrent projects would wait for each other within their transactions.
-    let (_turns, mut session) = pools.exclusive_on_server(target, TURN).await?;
+    let (_turns, mut session) = pools.exclusive_on_server(target, lock::TURN).await?;
     let (transaction, answers) = session
         .begin(&begin(), &catalog::questions(&request.project))
         .await?;
@@ -124,7 +123,7 @@ async fn once(
 fn begin() -> Begin {
     Begin {
         lock: Some(lock::ROLES),
-        lock_wait: Some(TURN),
+        lock_wait: Some(lock::TURN),
         ..Begin::default()
     }
 }
@@ -173,7 +172,7 @@ async fn in_internal_database(
         .map_err(|error| Problem::permanent("InvalidDatabase", error.to_string()).caused_by(error))?;
     for step in &pending.internal {
         let [setting, run, record] = step.parts(&pending.seen);
-        let (_turn, mut session) = pools.exclusive(&internal, TURN).await?;
+        let (_turn, mut session) = pools.exclusive(&internal, lock::TURN).await?;
         let (transaction, answers) = session.begin(&begin(), &[isolation::question()]).await?;
         let found = answers.first().map(Vec::as_slice).unwrap_or_default();
         let found = isolation::of_rows(found).map_err(|error| {

@@ -252,9 +252,7 @@ impl One<'_> {
         changes: &mut Changes,
         random: &mut dyn CryptoRng,
     ) -> SecretString {
-        let mut salt = [0; scram::SALT_BYTES];
-        random.fill_bytes(&mut salt);
-        let verifier = scram::salted_verifier(password, &salt);
+        let verifier = scram::verifier(password, &scram::salt(random));
         changes.verifiers.push((self.name.clone(), verifier.clone()));
         verifier
     }

@@ -31,8 +31,6 @@ mod request;
 mod roles;
 mod steps;
 
-use std::time::Duration;
-
 pub use initialise::{initialise, inspect};
 pub use orphans::remove_orphans;
 pub(crate) use privileges::check_version;
@@ -41,6 +39,3 @@ pub(crate) use request::{Note, VerifiedPasswords};
 pub use request::{Outcome, Request};
 pub use roles::Login;
 pub(crate) use roles::Names;
-
-/// How long to wait for others that change the same database or server.
-const TURN: Duration = Duration::from_secs(20);

@@ -13,7 +13,6 @@ use stanchion_postgres::{
     lock,
 };
 
-use super::TURN;
 use super::catalog::{self, Catalog, Source};
 use super::created_objects;
 use super::isolation;
@@ -43,7 +42,7 @@ pub(super) const LEFT: &str = "SELECT pg_catalog.current_setting('stanchion.left
 /// Removes everything that this project created, and returns what it had to leave. Does nothing in a database that is
 /// not, or no longer, this project's.
 pub async fn remove(pools: &Pools, target: &ConnectionConfig, project: &str) -> Result<Vec<String>, Problem> {
-    let (_turns, mut session) = pools.exclusive_on_server(target, TURN).await?;
+    let (_turns, mut session) = pools.exclusive_on_server(target, lock::TURN).await?;
     let answers = session.snapshot(&catalog::questions(project)).await?;
     let Some(catalog) = catalog::read(&Source::Session(&session), project, &answers).await? else {
         return Ok(Vec::new());
@@ -63,7 +62,7 @@ pub async fn remove(pools: &Pools, target: &ConnectionConfig, project: &str) -> 
     }
     let begin = Begin {
         lock: Some(lock::ROLES),
-        lock_wait: Some(TURN),
+        lock_wait: Some(lock::TURN),
         ..Begin::default()
     };
     let (transaction, answers) = session.begin(&begin, &catalog::questions(project)).await?;
@@ -74,7 +73,7 @@ pub async fn remove(pools: &Pools, target: &ConnectionConfig, project: &str) -> 
     isolation::check_steps(&catalog.found, &catalog.server, &names, [])?;
     let keeper = Keeper::of(catalog.database.oid, project);
     left.extend(take_away(transaction, &catalog.server, &names, &keeper).await?);
-    tracing::info!(server = %target, database = target.database(), ?left, "what was made in the database is removed");
+    tracing::info!(server = %target, database = target.database(), ?left, "what the operator created in the database is removed");
     Ok(left)
 }
 
@@ -120,11 +119,11 @@ async fn take_away(
     let stays: BTreeSet<String> = stays.filter_map(|row| row.try_get(0).ok()).collect();
     let disarmed = disarmed.into_iter().filter(|what| stays.contains(what));
     let disarmed = disarmed
-        .map(|what| format!("{what}: it ran with the rights of a login that is gone, and has been disarmed"));
+        .map(|what| format!("{what}: it ran with the privileges of a deleted login, and was disarmed"));
     Ok(disarmed.chain(left(&said)).collect())
 }
 
-/// The roles that go, the one that keeps what they leave, and whether it is there already.
+/// The roles to drop, the keeper of what they own, and whether the keeper exists.
 async fn who_leaves(
     transaction: &Transaction<'_>,
     keeper: &Keeper,

@@ -172,7 +172,7 @@ pub(super) const TABLE: &[Role] = &[
         Login::Meta,
         true,
         &[CreateDb, CreateRole, BypassRls],
-        "Studio shows rows only as far as row level security lets it, or cannot manage roles and databases",
+        "Studio shows rows only as far as row level security allows it, or cannot manage roles and databases",
     ),
     login(
         Login::ReadOnly,

@@ -130,7 +130,7 @@ impl Keys {
 /// The keys could not be generated: the operating system has no randomness, or a key in the Secret is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot make or read the project's key pair; delete the key \"signing-key\" of its Secret to have a new one"
+    "cannot generate or read the project's key pair; delete the key \"signing-key\" of its Secret to get a new one"
 )]
 pub(crate) struct BrokenKey;
 

@@ -223,7 +223,7 @@ impl ProjectCache {
 
     /// The converged state of a project, and how long its dependency checks stay valid. A project that was converged when
     /// its server or bucket stopped answering is not: nobody may call it ready before they answer again. After a start,
-    /// pods of mended children become ready; that does not make the first check earlier.
+    /// pods of repaired children become ready; that does not make the first check earlier.
     pub(crate) fn converged(&self, key: &Key, within: Duration) -> Option<(Converged, Duration)> {
         let all = self.lock();
         let known = all.get(key)?;

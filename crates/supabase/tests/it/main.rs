@@ -38,6 +38,7 @@ mod s3_probe;
 mod service_process;
 mod shared_server;
 mod storage;
+mod storage_urls;
 mod test_env;
 mod unchanged_database;
 mod upgrade;

@@ -24,9 +24,9 @@ async fn children_are_mended_before_the_database_is_asked() {
     env.delete::<Service>("shop-kong").await;
     proxy.cut(Cut::Refuse).await;
     let _operator = env.operator().await;
-    let mended = |deployment: &Deployment| deployment.spec.as_ref().unwrap().replicas == Some(1);
+    let repaired = |deployment: &Deployment| deployment.spec.as_ref().unwrap().replicas == Some(1);
     let deployments = env.api::<Deployment>();
-    env.wait().until(&deployments, "shop-auth", mended).await;
+    env.wait().until(&deployments, "shop-auth", repaired).await;
     let exists = |_: &Service| true;
     let services = env.api::<Service>();
     env.wait().until(&services, "shop-kong", exists).await;

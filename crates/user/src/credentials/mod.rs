@@ -77,7 +77,6 @@ pub(crate) struct Facts<'a> {
     pub host: &'a str,
     /// The server's port.
     pub port: u16,
-    /// The database.
     pub database: &'a str,
     /// libpq's `sslmode`.
     pub sslmode: &'a str,

@@ -8,7 +8,7 @@ use stanchion_api::user::AppliedGrant;
 use stanchion_kernel::apply::Written;
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Done, Problem, Writer};
-use stanchion_postgres::lock::ROLES;
+use stanchion_postgres::lock::{ROLES, TURN};
 use stanchion_postgres::{Begin, ConnectionConfig, Query, Session, Statement};
 
 use super::catalog::{Catalog, Viewer};
@@ -17,7 +17,7 @@ use super::passwords::Passwords;
 use super::plan::{self, About, Change, Decided, EnsurePlan, Plan, SqlPlan, database, grants, role};
 use super::target::Wanted;
 use super::{guards, withdrawn};
-use crate::server::{self, Setup, TURN};
+use crate::server::{self, Setup};
 
 /// How often the differences are computed in one transaction: what a new schema needs is known only after its creation.
 const ROUNDS: usize = 2;

@@ -73,7 +73,7 @@ pub(super) fn check_database(
         return Err(Problem::human(
             "DatabaseConflict",
             format!(
-                "database {name:?} exists, and no object of this namespace made it; choose another name, or take \
+                "database {name:?} exists, and no object of this namespace created it; choose another name, or take \
                  createDatabase out to use it as it is"
             ),
         ));

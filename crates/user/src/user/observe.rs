@@ -36,7 +36,6 @@ pub enum Observed {
 pub struct Current {
     /// The object.
     pub parent: Parent,
-    /// The server.
     pub server: Server,
     /// How far the server was verified.
     pub security: Security,

@@ -100,7 +100,6 @@ pub struct Passwords {
 
 /// One of two alternating logins.
 pub struct Login {
-    /// Its name.
     pub name: String,
     /// The role as it is.
     pub catalog: Arc<Catalog>,
@@ -125,7 +124,6 @@ impl Passwords {
         }
     }
 
-    /// The logins.
     pub fn logins(&self) -> &[Login] {
         &self.dual
     }
@@ -356,9 +354,7 @@ impl<'a> LastSet<'a> {
         if password.as_is {
             return PasswordChange::Set(password.value.clone());
         }
-        let mut salt = [0; scram::SALT_BYTES];
-        inputs.random.fill_bytes(&mut salt);
-        PasswordChange::Set(scram::salted_verifier(&password.value, &salt))
+        PasswordChange::Set(scram::verifier(&password.value, &scram::salt(inputs.random)))
     }
 }
 

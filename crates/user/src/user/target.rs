@@ -25,7 +25,6 @@ pub struct Identity {
     pub namespace: String,
     /// Name of the object.
     pub name: String,
-    /// Its uid.
     pub uid: String,
 }
 
@@ -274,7 +273,6 @@ pub struct SchemaRequest {
 /// A password, and whether the server gets it unchanged.
 #[derive(Clone, Debug)]
 pub struct Password {
-    /// The value.
     pub value: SecretString,
     /// Whether it is already a verifier, or is to be sent unchanged.
     pub as_is: bool,

@@ -13,7 +13,6 @@ use crate::server::{self, Access, Server, Setup};
 
 /// A role on a server that may no longer be used.
 pub struct Withdrawn {
-    /// The server.
     pub server: Server,
     /// The object's roles that can still log in.
     pub logins: Vec<String>,

@@ -38,7 +38,7 @@ async fn given_passwords_in_every_form() {
     assert_eq!(env.values("out").await["password"], "line");
 
     let stored = format!("SELECT rolpassword FROM pg_authid WHERE rolname = '{role}'");
-    let verifier = scram::verifier(&"hashed".into()).unwrap();
+    let verifier = scram::verifier(&"hashed".into(), &[7; 16]);
     let verifier = secrecy::ExposeSecret::expose_secret(&verifier).to_owned();
     env.password("alice", &verifier).await;
     env.becomes(&stored, &verifier).await;

@@ -93,7 +93,7 @@ impl Server {
     /// Whether the server reports that it is ready: the first line of its file is the process id, the eighth one the
     /// state. A file that a crashed server left behind names another process.
     fn answers(&self, pid: u32) -> bool {
-        let text = self.own_words();
+        let text = self.state_file();
         let mut lines = text.lines();
         let first = lines.next().and_then(|line| line.trim().parse().ok());
         first == Some(pid) && lines.nth(6).is_some_and(|line| line.trim() == "ready")
@@ -101,7 +101,7 @@ impl Server {
 
     /// Whether the process in the file works in this directory; its id may belong to any process by now.
     fn is_in_use(&self) -> bool {
-        let text = self.own_words();
+        let text = self.state_file();
         let place = text
             .lines()
             .next()
@@ -110,7 +110,7 @@ impl Server {
     }
 
     /// The file in which a server writes its process id and state.
-    fn own_words(&self) -> String {
+    fn state_file(&self) -> String {
         fs::read_to_string(self.data.join("postmaster.pid")).unwrap_or_default()
     }
 }

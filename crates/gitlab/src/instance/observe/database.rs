@@ -14,7 +14,6 @@ use super::Current;
 use crate::Setup;
 use crate::login::Psql;
 
-/// Timeout of the queries.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the database says about itself.

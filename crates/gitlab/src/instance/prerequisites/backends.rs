@@ -1,7 +1,6 @@
 //! The backends, the buckets and the mail server: how GitLab reaches each of them, or what it waits for.
 
 use k8s_openapi::api::core::v1::Secret;
-use kube::ResourceExt as _;
 use kube::core::DynamicObject;
 use stanchion_api::gitlab::ElasticsearchAddress;
 
@@ -12,6 +11,7 @@ use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
 use crate::backends::request::BackendRequest;
 use crate::backends::{Readiness, elasticsearch as es, external, percona, redis as redis_backend};
 use crate::login::{Mail, Psql, RedisLogin};
+use crate::secret_keys::Unusable;
 use crate::storage::{Buckets, Parts};
 
 /// A Secret that the user provides: the field that names it, and the reasons if it is missing or incomplete.
@@ -23,11 +23,11 @@ const STORAGE: Provided = Provided("objectStorage", "S3SecretMissing", "S3Bucket
 const SMTP: Provided = Provided("smtp", "SmtpSecretMissing", "SmtpSecretIncomplete");
 
 impl Provided {
-    fn read<T, E: ToString>(
+    fn read<T>(
         &self,
         current: &Current,
         name: Option<&String>,
-        read: impl FnOnce(&Secret) -> Result<T, E>,
+        read: impl FnOnce(&Secret) -> Result<T, Unusable>,
     ) -> Check<Option<T>> {
         let Self(field, missing, incomplete) = self;
         let Some(name) = name else {
@@ -35,7 +35,7 @@ impl Provided {
         };
         let read = read(named(&current.secrets, name, missing, field)?);
         read.map(Some)
-            .map_err(|error| Blocker::failed(incomplete, error.to_string()))
+            .map_err(|error| Blocker::failed(incomplete, format!("{field}: {error}")))
     }
 }
 
@@ -75,7 +75,7 @@ fn managed_postgres(wanted: &Wanted, current: &Current, requests: &BackendReques
     let secret = current.secrets.get(&secret);
     let secret = secret.ok_or_else(|| {
         waits(format!(
-            "PerconaPGCluster {name} is ready, and its Secret {} is not there yet",
+            "PerconaPGCluster {name} is ready, and its Secret {} does not exist yet",
             percona::secret_name(&wanted.name)
         ))
     })?;
@@ -113,7 +113,7 @@ fn managed_redis(wanted: &Wanted, current: &Current, requests: &BackendRequest<'
         .any(|kind| current.backends.of(kind).is_somebody_elses());
     if is_theirs && !current.secrets.contains_key(&auth) {
         let words = format!(
-            "Redis {} was not made here: create Secret {auth} with its password under the key password",
+            "Redis {} was not created by the operator: create Secret {auth} with its password under the key password",
             redis_backend::name(&wanted.name)
         );
         return Err(Blocker::pending("RedisSecretMissing", words));
@@ -154,9 +154,7 @@ pub(super) fn elasticsearch(wanted: &Wanted, current: &Current) -> Check<Option<
 pub(super) fn storage(wanted: &Wanted, current: &Current) -> Check<Option<Buckets>> {
     let name = wanted.spec.object_storage.credentials_secret.as_ref();
     STORAGE.read(current, name, |secret| {
-        let data = secret.data.clone().unwrap_or_default();
-        Buckets::read(&data, Parts::of(&wanted.spec.domains))
-            .map_err(|error| format!("objectStorage: Secret {}: {error}", secret.name_any()))
+        Buckets::read(secret, Parts::of(&wanted.spec.domains))
     })
 }
 

@@ -266,7 +266,7 @@ fn named<'a>(
     secrets.get(name).ok_or_else(|| {
         Blocker::pending(
             reason,
-            format!("{what}: Secret {name} is not there yet; create it"),
+            format!("{what}: Secret {name} does not exist yet; create it"),
         )
     })
 }

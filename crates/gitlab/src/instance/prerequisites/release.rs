@@ -61,7 +61,7 @@ pub(super) fn recognised(current: &Current) -> Check<()> {
         return Ok(());
     }
     let words = format!(
-        "HelmRelease {} exists, installs {} and was not made for this instance: delete it, or give the instance another name",
+        "HelmRelease {} exists, installs {} and was not created for this instance: delete it, or give the instance another name",
         release.metadata.name.as_deref().unwrap_or_default(),
         chart.map_or_else(
             || "something else than GitLab's chart".to_owned(),
@@ -104,7 +104,7 @@ pub(super) fn account(
             "ServiceAccountMissing",
             format!(
                 "the profile lets Flux install as ServiceAccount {name}, which is not in namespace {}: an administrator \
-                 creates it there with the rights that the chart needs, or the instance names another profile",
+                 creates it there with the permissions that the chart needs, or the instance names another profile",
                 wanted.namespace
             ),
         ));
@@ -114,7 +114,7 @@ pub(super) fn account(
     }
     if let Some(theirs) = current.account.somebody_elses(&wanted.name) {
         let words = format!(
-            "{theirs} exists and was not made for this instance, so Flux does not install with its rights: delete it, or \
+            "{theirs} exists and was not created for this instance, so Flux does not install with its permissions: delete it, or \
              give the instance another name"
         );
         return Err(Blocker {
@@ -133,7 +133,7 @@ pub(super) fn profile(wanted: &Wanted, current: &Current) -> Check<Option<Gitlab
     found.ok_or_else(|| {
         Blocker::pending(
             "ProfileMissing",
-            format!("GitlabProfile {name} is not there yet; create it, or remove spec.profile"),
+            format!("GitlabProfile {name} does not exist yet; create it, or remove spec.profile"),
         )
     })
 }

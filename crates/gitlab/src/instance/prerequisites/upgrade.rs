@@ -73,11 +73,11 @@ impl Wait {
 
 /// Computes the upgrade path.
 pub(super) fn find(wanted: &Wanted, current: &Current, release: Option<&Release>) -> Check<UpgradePlan> {
-    let upgrade = lay(wanted, current, release)?;
+    let upgrade = plan_upgrade(wanted, current, release)?;
     check_postgres(wanted, current, release, upgrade)
 }
 
-fn lay(wanted: &Wanted, current: &Current, release: Option<&Release>) -> Check<UpgradePlan> {
+fn plan_upgrade(wanted: &Wanted, current: &Current, release: Option<&Release>) -> Check<UpgradePlan> {
     let map = current.map.as_ref();
     let last = predecessor(current)?;
     let ran = release.and_then(|release| release.running.as_ref()).or(last);
@@ -89,7 +89,7 @@ fn lay(wanted: &Wanted, current: &Current, release: Option<&Release>) -> Check<U
         return Ok(UpgradePlan::arrived(now, running));
     }
     let map = map.ok_or_else(|| {
-        let words = "GitlabVersionMap default is not there yet; create it, or set helm.version";
+        let words = "GitlabVersionMap default does not exist yet; create it, or set helm.version";
         Blocker::pending("VersionMapMissing", words)
     })?;
     let target = resolve(map, &wanted.spec.version)
@@ -225,8 +225,8 @@ fn may_go_on(
         Database::NoAnswer(why) => Err(held(
             Wait::UnknownMigrations,
             format!(
-                "{} waits: whether the background migrations of {running} are finished is not known: {why}. \
-                 spec.upgrade.waitForMigrations: false goes on without",
+                "{} waits: it is unknown whether the background migrations of {running} are finished: {why}. \
+                 spec.upgrade.waitForMigrations: false skips the check",
                 next.version
             ),
         )),

@@ -36,7 +36,7 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, prerequisit
             condition::ELASTICSEARCH_READY,
             Truth::False,
             "EnterpriseOnly",
-            "only the Enterprise Edition can use Elasticsearch, so none was made",
+            "only the Enterprise Edition can use Elasticsearch, so the operator creates none",
         ),
         (true, Edition::Ee) if known => {
             state(

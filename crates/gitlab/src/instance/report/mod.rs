@@ -63,7 +63,7 @@ pub(crate) fn report(
 pub(crate) fn report_suspended(instance: &GitlabInstance, now: Timestamp) -> Report<GitlabInstanceStatus> {
     let mut status = instance.status.clone().unwrap_or_default();
     status.phase = Some(Phase::Suspended);
-    let words = "suspended: nothing is touched until spec.suspend is false";
+    let words = "suspended: the operator changes nothing until spec.suspend is false";
     status.message = Some(words.into());
     // An instance that was never observed only reports that; otherwise the observed conditions stay.
     if find(&status.conditions, condition::READY).is_none() {
@@ -122,7 +122,7 @@ fn present(
         .map(Release::of)
         .or(prerequisites.release.clone())
         .map(|release| release.judged(now));
-    tell(&mut status, wanted, current, prerequisites, release.as_ref());
+    set_fields(&mut status, wanted, current, prerequisites, release.as_ref());
     conditions::backends(said, wanted, prerequisites);
     conditions::released(said, release.as_ref());
     let is_up = release.as_ref().is_some_and(|release| release.running.is_some());
@@ -213,15 +213,15 @@ fn progress(
 fn refused(release: &Release, words: &str) -> String {
     format!(
         "the chart wants something that ServiceAccount {} may not create, which is what Flux installs as: {}. Switch it off \
-         in helm.values; or let an administrator give that account the right, or name an account that has it in \
+         in helm.values; or let an administrator give that account the permission, or name an account that has it in \
          GitlabProfile.spec.release.serviceAccountName",
         release.account.as_deref().unwrap_or_default(),
         shorten(words.trim_end_matches('.'), LONGEST_QUOTE)
     )
 }
 
-/// The fields with versions, addresses and names.
-fn tell(
+/// Sets the fields with versions, addresses and names.
+fn set_fields(
     status: &mut GitlabInstanceStatus,
     wanted: &Wanted,
     current: &Current,

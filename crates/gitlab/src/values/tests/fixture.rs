@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::super::*;
 use crate::login::{Address, RedisServer, SecretKey};
-use crate::storage::tests::{ALL, data};
+use crate::storage::tests::{ALL, complete};
 
 /// Everything that an [`Input`] borrows.
 pub(super) struct Fixture {
@@ -45,7 +45,7 @@ impl Fixture {
                 server: RedisServer::At(at("redis.example.com", 6379)),
                 password: key("my-gitlab-ce-redis-credentials"),
             }),
-            buckets: Some(Buckets::read(&data(&[]), ALL).unwrap()),
+            buckets: Some(Buckets::read(&complete(&[]), ALL).unwrap()),
             mail: None,
             checksums: Checksums::default(),
         }
@@ -87,7 +87,7 @@ impl Fixture {
                 },
                 password: key("shop-redis-auth"),
             }),
-            buckets: Some(Buckets::read(&data(&[("bucket.tmp", "shop-tmp")]), ALL).unwrap()),
+            buckets: Some(Buckets::read(&complete(&[("bucket.tmp", "shop-tmp")]), ALL).unwrap()),
             mail: Some(Mail {
                 address: at("mail.example.com", 587),
                 username: Some("gitlab".into()),

@@ -47,7 +47,7 @@ impl TestEnv {
     }
 
     /// The Secrets of a provided database, Redis and buckets.
-    pub(crate) async fn brought(&self) {
+    pub(crate) async fn create_provided_secrets(&self) {
         self.secret(
             "pg",
             json!({ "host": "127.0.0.1", "port": "1", "password": "pg-canary" }),

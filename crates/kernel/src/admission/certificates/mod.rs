@@ -50,7 +50,7 @@ pub enum CertificateError {
     },
     /// A Secret with this name exists and belongs to another owner.
     #[error(
-        "Secret {secret} exists and was not made by this operator; delete it, or choose another name \
+        "Secret {secret} exists and was not created by this operator; delete it, or choose another name \
          for the webhooks' certificate"
     )]
     Foreign {

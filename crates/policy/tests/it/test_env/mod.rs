@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use stanchion_kernel::Scope;
 use stanchion_kernel::redact::FingerprintKey;
-use stanchion_policy::{PolicyController, Setup, TURN};
+use stanchion_policy::{PolicyController, Setup};
+use stanchion_postgres::lock::TURN;
 use stanchion_postgres::{PoolSettings, Pools};
 use stanchion_testenv::{TestNamespace, TestOperator};
 use stanchion_testkit::faults::Faults;

@@ -1,9 +1,12 @@
 //! Checks of the CA certificates in the webhook configurations.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
+use x509_parser::parse_x509_certificate;
+use x509_parser::pem::Pem;
 
 use super::{Fault, Outcome, list, need, subject, text};
-use crate::doctor::pem::valid_until;
 use crate::doctor::snapshot::Snapshot;
 
 /// The operator renews its own certificates long before.
@@ -40,4 +43,16 @@ fn ends(snapshot: &Snapshot, is: fn(i64, i64) -> bool, words: &str) -> Outcome {
         });
     }
     Ok(faults)
+}
+
+/// The earliest expiry of the certificates in a `caBundle`, which is PEM in base64. `None` if there is no certificate.
+fn valid_until(bundle: &str) -> Option<Timestamp> {
+    let pem = STANDARD.decode(bundle).ok()?;
+    Pem::iter_from_buffer(&pem)
+        .filter_map(|block| {
+            let block = block.ok()?;
+            let (_, certificate) = parse_x509_certificate(&block.contents).ok()?;
+            Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
+        })
+        .min()
 }

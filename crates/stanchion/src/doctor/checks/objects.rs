@@ -13,7 +13,7 @@ const DAY: i64 = 86_400;
 /// A server that takes longer is slow, in milliseconds.
 const SLOW: i64 = 1000;
 
-/// One fault for each object for which `say` returns something.
+/// One fault for each object that `say` finds fault with.
 fn each(snapshot: &Snapshot, say: impl Fn(&Value) -> Option<(String, String)>) -> Outcome {
     let objects = need("objects", &snapshot.objects)?;
     let faults = objects.iter().filter_map(|object| {

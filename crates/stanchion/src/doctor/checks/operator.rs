@@ -25,7 +25,7 @@ pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
         .collect())
 }
 
-/// One fault for each installation for which `say` returns something.
+/// One fault for each installation that `say` finds fault with.
 fn each(snapshot: &Snapshot, say: impl Fn(&Installation<'_>) -> Option<(String, String)>) -> Outcome {
     let all = installations(snapshot)?;
     let faults = all.iter().filter_map(|installation| {
@@ -161,7 +161,7 @@ pub(super) fn crashes(snapshot: &Snapshot) -> Outcome {
             let restarts = status["restartCount"].as_i64().unwrap_or_default();
             of_pod(
                 pod,
-                format!("ends again and again, {restarts} times so far"),
+                format!("restarts repeatedly, {restarts} times so far"),
                 "kubectl logs POD --previous",
             )
         })

@@ -112,11 +112,11 @@ fn guide(_: &Logins) -> Vec<Hint> {
             "kubectl get gli,helmreleases,helmrepositories",
         ),
         hint(
-            "ask for a newer version: it goes over the stop between, and the phase says how far it is",
+            "request a newer version: the operator upgrades through the stop in between, and the phase shows the progress",
             r#"kubectl patch gli code --type=merge -p '{"spec":{"version":"stable"}}'"#,
         ),
         hint(
-            "ask for an older one: nothing leads back",
+            "request an older version: the operator refuses it, because migrations cannot be undone",
             r#"kubectl patch gli code --type=merge -p '{"spec":{"version":"17.5"}}'"#,
         ),
         hint(

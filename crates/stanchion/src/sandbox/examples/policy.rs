@@ -48,7 +48,7 @@ fn guide(logins: &Logins) -> Vec<Hint> {
         ),
         hint("who may do what", format!(r"{psql} -c '\dp warehouse.*'")),
         hint(
-            "take a privilege away by hand: it is granted again within seconds, by a new plan",
+            "revoke a privilege by hand: a new plan grants it again within seconds",
             format!(r#"{psql} -c 'REVOKE SELECT ON warehouse.parts FROM "warehouse-reader"'"#),
         ),
     ]

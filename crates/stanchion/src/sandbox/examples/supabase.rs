@@ -82,15 +82,15 @@ fn guide(logins: &Logins) -> Vec<Hint> {
     vec![
         hint("what there is", "kubectl get sbp,deployments".to_owned()),
         hint(
-            "what was done in its database",
+            "the steps that ran in its database",
             format!("{} -c 'TABLE _stanchion.steps'", logins.psql(LOGIN)),
         ),
         hint(
-            "delete a Deployment: it comes back",
+            "delete a Deployment: the operator creates it again",
             "kubectl delete deployment shop-auth".to_owned(),
         ),
         hint(
-            "give it an image that does not exist: the status says what is wrong",
+            "set an image that does not exist: the status says what is wrong",
             r#"kubectl patch sbp shop --type=merge -p '{"spec":{"studio":{"image":"no-such-image:1"}}}'"#
                 .to_owned(),
         ),

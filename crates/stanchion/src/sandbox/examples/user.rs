@@ -70,23 +70,23 @@ fn guide(logins: &Logins) -> Vec<Hint> {
             psql("orders-db"),
         ),
         hint(
-            "read as reporting, which can do nothing else",
+            "read as reporting, which may only read",
             format!("{} -c 'TABLE sales.orders'", psql("reporting-db")),
         ),
         hint(
-            "break a role by hand: it is healed within seconds",
+            "change a role by hand: the operator restores it within seconds",
             format!("{} -c 'ALTER ROLE orders NOLOGIN'", psql(ADMIN_SECRET)),
         ),
         hint(
-            "delete the application's Secret: it comes back, and the login works",
+            "delete the application's Secret: the operator creates it again, and the login works",
             "kubectl delete secret orders-db".to_owned(),
         ),
         hint(
-            "make a mistake: it is refused at once",
+            "make a mistake: the API server rejects it at once",
             r#"kubectl patch pguser alice --type=merge -p '{"spec":{"username":"bob"}}'"#.to_owned(),
         ),
         hint(
-            "delete a user: the role goes, what it owned stays",
+            "delete a user: the operator drops the role and keeps what it owned",
             "kubectl delete pguser reporting".to_owned(),
         ),
     ]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::super::scene::{Scene, Thing};
 
 /// The lines.
-pub(super) fn tell(before: &Scene, now: &Scene, elapsed: Duration) -> Vec<String> {
+pub(super) fn changes(before: &Scene, now: &Scene, elapsed: Duration) -> Vec<String> {
     let at = format!("{:6.1} s", elapsed.as_secs_f32());
     let mut lines = Vec::new();
     for note in now.said(before) {
@@ -64,16 +64,16 @@ mod tests {
 
     #[test]
     fn a_line_says_how_far_it_is_and_why_not_further() {
-        let lines = tell(&Scene::default(), &scene(false), Duration::from_millis(1500));
+        let lines = changes(&Scene::default(), &scene(false), Duration::from_millis(1500));
         assert_eq!(
             lines,
             ["   1.5 s  PostgresUser/alice  Failed [DatabaseConnected] no such Secret"]
         );
-        let lines = tell(&scene(false), &scene(true), Duration::from_secs(20));
+        let lines = changes(&scene(false), &scene(true), Duration::from_secs(20));
         assert_eq!(
             lines,
             ["  20.0 s  PostgresUser/alice  Ready [DatabaseConnected Ready]"]
         );
-        assert!(tell(&scene(true), &scene(true), Duration::ZERO).is_empty());
+        assert!(changes(&scene(true), &scene(true), Duration::ZERO).is_empty());
     }
 }

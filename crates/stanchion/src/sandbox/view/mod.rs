@@ -42,7 +42,7 @@ impl View {
                 output::print(&text)
             }
             Self::Lines => {
-                let lines = lines::tell(before, now, elapsed);
+                let lines = lines::changes(before, now, elapsed);
                 if lines.is_empty() { Ok(()) } else { say(&lines) }
             }
         }

@@ -52,12 +52,12 @@ pub(super) async fn arguments(cluster: &Cluster) -> Vec<String> {
 /// `helm test` passes; the program also passes with the pod's arguments and account.
 async fn tested(cluster: &Cluster, helm: &Path) {
     let objects = template(helm, &["-s", "templates/tests/doctor.yaml"]);
-    let (jobs, rights): (Vec<Value>, Vec<Value>) =
+    let (jobs, permissions): (Vec<Value>, Vec<Value>) =
         objects.into_iter().partition(|object| object["kind"] == "Job");
-    let rights: Vec<String> = rights.iter().map(ToString::to_string).collect();
+    let permissions: Vec<String> = permissions.iter().map(ToString::to_string).collect();
     let apply = ["apply", "-f", "-"];
     kubectl(cluster)
-        .run_with(&apply, &rights.join("\n---\n"))
+        .run_with(&apply, &permissions.join("\n---\n"))
         .await
         .unwrap();
     let user = cluster.log_in(NAMESPACE, "stanchion-test").await;

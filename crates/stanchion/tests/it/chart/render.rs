@@ -69,11 +69,11 @@ fn every_controller_is_a_value_of_the_chart() {
 }
 
 /// One permission: namespace, group, resource, object, verb.
-pub(super) type Right = (String, String, String, String, String);
+pub(super) type Permission = (String, String, String, String, String);
 
 /// The permissions of the account that the roles are bound to, one by one.
-pub(super) fn rights(objects: &[Value]) -> BTreeSet<Right> {
-    let mut rights = BTreeSet::new();
+pub(super) fn permissions(objects: &[Value]) -> BTreeSet<Permission> {
+    let mut permissions = BTreeSet::new();
     for binding in objects.iter().filter(|object| {
         object["kind"]
             .as_str()
@@ -117,19 +117,25 @@ pub(super) fn rights(objects: &[Value]) -> BTreeSet<Right> {
                             ![&group, &resource, &verb].iter().any(|word| word.contains('*')),
                             "{rule}"
                         );
-                        rights.insert((place.clone(), group.clone(), resource.clone(), name.clone(), verb));
+                        permissions.insert((
+                            place.clone(),
+                            group.clone(),
+                            resource.clone(),
+                            name.clone(),
+                            verb,
+                        ));
                     }
                 }
             }
         }
     }
-    rights
+    permissions
 }
 
 /// For each selection of controllers, for the whole cluster and for two namespaces: neither more nor less.
 #[test]
-fn the_rights_are_those_of_stanchion_rbac() {
-    let Some(helm) = helm("rights") else { return };
+fn the_permissions_are_those_of_stanchion_rbac() {
+    let Some(helm) = helm("permissions") else { return };
     for choice in 1..(1 << CONTROLLERS.len()) {
         let chosen: Vec<&str> = CONTROLLERS
             .iter()
@@ -152,8 +158,8 @@ fn the_rights_are_those_of_stanchion_rbac() {
                 rbac.extend(namespaces.iter().flat_map(|namespace| ["--namespace", namespace]));
             }
             let (chart, program) = (
-                rights(&template(&helm, &words)),
-                rights(&documents(&stdout(&rbac))),
+                permissions(&template(&helm, &words)),
+                permissions(&documents(&stdout(&rbac))),
             );
             let (more, less): (Vec<_>, Vec<_>) = (
                 chart.difference(&program).collect(),
@@ -168,20 +174,24 @@ fn the_rights_are_those_of_stanchion_rbac() {
 }
 
 #[test]
-fn whoever_has_a_certificate_or_no_webhooks_gets_fewer_rights() {
-    let Some(helm) = helm("fewer_rights") else { return };
-    let all = rights(&template(&helm, &[]));
-    let named = |rights: &BTreeSet<Right>, name: &str| rights.iter().any(|right| right.3 == name);
+fn own_certificates_or_no_webhooks_need_fewer_rules() {
+    let Some(helm) = helm("fewer_permissions") else {
+        return;
+    };
+    let all = permissions(&template(&helm, &[]));
+    let named = |permissions: &BTreeSet<Permission>, name: &str| {
+        permissions.iter().any(|permission| permission.3 == name)
+    };
     assert!(named(&all, "stanchion-webhook-certificate") && named(&all, "stanchion-stanchion-system"));
-    let mounted = rights(&template(
+    let mounted = permissions(&template(
         &helm,
         &["--set", "webhooks.certificates.provider=cert-manager"],
     ));
     assert!(
         !named(&mounted, "stanchion-webhook-certificate") && named(&mounted, "stanchion-stanchion-system")
     );
-    let none = rights(&template(&helm, &["--set", "webhooks.enabled=false"]));
-    let groups: BTreeSet<&str> = none.iter().map(|right| right.1.as_str()).collect();
+    let none = permissions(&template(&helm, &["--set", "webhooks.enabled=false"]));
+    let groups: BTreeSet<&str> = none.iter().map(|permission| permission.1.as_str()).collect();
     for group in [
         "admissionregistration.k8s.io",
         "authentication.k8s.io",

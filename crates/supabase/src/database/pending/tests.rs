@@ -48,7 +48,7 @@ fn done() -> Catalog {
         };
         catalog.steps.insert(step.number, recorded);
     }
-    let verifier = stanchion_postgres::scram::salted_verifier(&"a password".to_owned().into(), &[7; 16]);
+    let verifier = stanchion_postgres::scram::verifier(&"a password".to_owned().into(), &[7; 16]);
     catalog.verifiers.insert("authenticator".to_owned(), verifier);
     for role in roles::TABLE.iter().filter(|role| role.always) {
         let mark = Mark::new("default/shop", catalog.database.oid, role.name, true, &KEY);

@@ -162,7 +162,7 @@ pub(in crate::database) const TABLE: &[Step] = &[
     Step {
         number: 80,
         name: "schema reload",
-        need: Optional("after a change of the schema, say NOTIFY pgrst, 'reload schema'"),
+        need: Optional("after a change of the schema, run NOTIFY pgrst, 'reload schema'"),
         touches: &[
             Thing::schema("extensions"),
             Thing::routine("extensions", "pgrst_ddl_watch").ours(),
@@ -246,7 +246,7 @@ pub(in crate::database) const TABLE: &[Step] = &[
         // Step 110 called a function that could have any owner.
         number: 111,
         name: "pooler",
-        need: Optional("the pooler lets nobody in"),
+        need: Optional("nobody can log in through the pooler"),
         when: When::Login(Login::PoolerAuth),
         touches: &[
             Thing::schema("pgbouncer"),

@@ -96,7 +96,7 @@ pub(crate) fn report(
 pub(crate) fn suspended(project: &SupabaseProject, now: Timestamp) -> Report<SupabaseProjectStatus> {
     let mut status = project.status.clone().unwrap_or_default();
     status.phase = Some(Phase::Suspended);
-    status.message = Some("suspended: nothing is touched until spec.suspend is false".into());
+    status.message = Some("suspended: the operator changes nothing until spec.suspend is false".into());
     let mut report = Report {
         idle_reason: "Suspended",
         ..Report::new(status)

@@ -92,7 +92,10 @@ async fn b03_a_wrong_password_is_found_out_and_the_right_one_recovers() {
     assert_eq!(status.phase, Some(Phase::Failed));
     let postgresql = status.dependencies.unwrap().postgresql.unwrap();
     assert!(!postgresql.connected && postgresql.error.is_some());
-    assert!(!status.message.unwrap().contains("wrong"), "no password is told");
+    assert!(
+        !status.message.unwrap().contains("wrong"),
+        "it contains no password"
+    );
     env.secret("db", env.database_secret()).await;
     let project = env.running("shop").await;
     assert_eq!(condition(&project, "PostgreSQLConnected").unwrap().0, "True");

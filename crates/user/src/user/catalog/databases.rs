@@ -28,7 +28,6 @@ macro_rules! exploded {
 #[derive(Clone, Debug)]
 pub struct DatabaseFacts {
     pub oid: u32,
-    /// Its owner.
     pub owner: String,
     /// Whether it accepts connections.
     pub open: bool,
@@ -113,7 +112,6 @@ pub struct Contents {
 /// Properties of a schema.
 #[derive(Clone, Debug)]
 pub struct SchemaFacts {
-    /// Its owner.
     pub owner: String,
     /// Whether the administrator may change the owner's default privileges, and the owner is not another namespace's.
     pub acting: bool,
@@ -124,7 +122,6 @@ pub struct SchemaFacts {
 pub struct Held {
     /// The kind of object.
     pub kind: GrantKind,
-    /// The schema.
     pub schema: String,
     /// The owner of future objects, for default privileges.
     pub owner: Option<String>,

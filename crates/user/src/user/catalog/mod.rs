@@ -188,17 +188,13 @@ const NOTHING: &str = "SELECT WHERE false AND $1 = '{}'::pg_catalog.text[]";
 pub(crate) struct CatalogQuery {
     /// The rules and marks.
     pub viewer: Viewer,
-    /// The role.
     pub role: String,
     /// Other roles of interest.
     pub roles: Vec<String>,
-    /// Databases.
     pub databases: Vec<String>,
     /// The template database.
     pub template: Option<String>,
-    /// Parameters.
     pub parameters: Vec<String>,
-    /// Extensions.
     pub extensions: Vec<String>,
 }
 

@@ -3,7 +3,7 @@
 use stanchion_api::user::OwnedObjects;
 use stanchion_kernel::Problem;
 use stanchion_postgres::handover::{self, Disarmed, Keeper};
-use stanchion_postgres::lock::ROLES;
+use stanchion_postgres::lock::{ROLES, TURN};
 use stanchion_postgres::{
     Batch, Begin, ConnectionConfig, Error, Pooled, Query, Row, RowError, Session, Statement,
 };
@@ -11,7 +11,7 @@ use stanchion_postgres::{
 use super::observe::{CleanupRole, read_role};
 use super::plan::{self, CleanupPlan, Disposition, NewOwner};
 use super::{CleanupTarget, Removed};
-use crate::server::{self, Setup, TURN};
+use crate::server::{self, Setup};
 use crate::user::apply::terminate;
 use crate::user::catalog::{self, CatalogQuery, Unexpected, Viewer, databases};
 use crate::user::plan::grants;

@@ -15,7 +15,6 @@ use crate::user::target::login_names;
 
 /// The state of the server.
 pub struct CleanupState {
-    /// The server.
     pub server: Server,
     /// The role, and its two logins if it has them; only those that exist.
     pub roles: Vec<CleanupRole>,
@@ -25,7 +24,6 @@ pub struct CleanupState {
 
 /// One role to remove.
 pub struct CleanupRole {
-    /// Its name.
     pub name: String,
     /// The server's catalog of it.
     pub catalog: Catalog,

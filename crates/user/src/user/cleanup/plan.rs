@@ -202,7 +202,7 @@ impl<'a> NewOwner<'a> {
         let Some((keeper, is_there)) = keeper.choose(found, is_ours) else {
             return Err(blocked(format!(
                 "role {} cannot be dropped: role {:?}, which would keep what it owns, and those that could take its place \
-                 are not as this operator makes them; rename or drop one of them",
+                 were not created by this operator; rename or drop one of them",
                 role.name,
                 keeper.name()
             )));

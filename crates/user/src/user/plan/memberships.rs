@@ -20,7 +20,6 @@ use crate::user::target::{Before, Wanted};
 pub(crate) struct Asked<'a> {
     /// The member.
     pub role: &'a str,
-    /// The memberships.
     pub member_of: &'a [Membership],
     /// Whether other memberships are removed.
     pub policy: MembershipPolicy,

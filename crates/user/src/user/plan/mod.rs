@@ -48,7 +48,6 @@ pub enum About {
     Role,
     /// Its password, perhaps with more in the same statement.
     Password,
-    /// Its privileges.
     Privileges,
 }
 
@@ -116,7 +115,6 @@ pub struct EnsurePlan {
 /// What was decided about a role, whether or not anything is to be done.
 #[derive(Default)]
 pub struct Decided {
-    /// The passwords.
     pub passwords: Passwords,
     /// Drift that the mode leaves.
     pub left: Vec<Change>,

@@ -86,13 +86,11 @@ pub(crate) fn act_as(role: &str, catalog: &Catalog) -> Option<Statement> {
 
 /// The desired state of a role.
 pub(crate) struct RoleRequest<'a> {
-    /// Its name.
     pub name: &'a str,
     /// Whether it may log in.
     pub login: bool,
     /// Its other attributes.
     pub attributes: &'a Role,
-    /// Its password.
     pub password: PasswordChange,
     /// Its owner.
     pub mark: Mark,

@@ -259,6 +259,14 @@ impl<'a> Drift<'a> {
             conditions.set(condition::DRIFTED, Truth::Unknown, "Ignored", message);
             return;
         }
+        let corrected = |conditions: &mut Conditions, message: &str| {
+            conditions.set(
+                condition::DRIFTED,
+                Truth::False,
+                Reason::Corrected.as_str(),
+                message,
+            );
+        };
         let left = self.words(|_| true);
         if !left.is_empty() {
             record(status, &left, now, true);
@@ -266,13 +274,8 @@ impl<'a> Drift<'a> {
             conditions.set(condition::DRIFTED, Truth::True, "ChangedByHand", &message);
         } else if !self.corrected.is_empty() {
             record(status, self.corrected, now, false);
-            let message = format!("changed by hand and put right: {}", self.corrected.join("; "));
-            conditions.set(
-                condition::DRIFTED,
-                Truth::False,
-                Reason::Corrected.as_str(),
-                &message,
-            );
+            let message = format!("changed by hand and corrected: {}", self.corrected.join("; "));
+            corrected(conditions, &message);
         } else {
             let last = find(&status.conditions, condition::DRIFTED);
             // The last correction stays in the status until the spec changes.
@@ -281,12 +284,7 @@ impl<'a> Drift<'a> {
                     && last.observed_generation == status.observed_generation
             });
             if let Some(message) = kept.map(|last| last.message.clone()) {
-                conditions.set(
-                    condition::DRIFTED,
-                    Truth::False,
-                    Reason::Corrected.as_str(),
-                    &message,
-                );
+                corrected(conditions, &message);
             } else {
                 status.drift = None;
                 conditions.set(condition::DRIFTED, Truth::False, "InSync", "");
@@ -333,7 +331,7 @@ fn events(status: &PostgresUserStatus, facts: &Facts<'_>, drift: &Drift<'_>) -> 
             "RoleAdopted",
             "Adopt",
             format!(
-                "role {:?} was there already; it is not dropped with this object",
+                "role {:?} existed already; it is not dropped with this object",
                 wanted.username
             ),
         ));
@@ -349,7 +347,7 @@ fn events(status: &PostgresUserStatus, facts: &Facts<'_>, drift: &Drift<'_>) -> 
         events.push(EventRecord::warning(
             "DriftCorrected",
             "Correct",
-            format!("changed by hand and put right: {}", drift.corrected.join("; ")),
+            format!("changed by hand and corrected: {}", drift.corrected.join("; ")),
         ));
     }
     if passwords.rotated.is_some() && applied.password_set && wanted.before.password_changed.is_some() {

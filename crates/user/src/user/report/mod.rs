@@ -52,7 +52,7 @@ pub(super) fn report(
 pub(super) fn suspended(user: &PostgresUser) -> Report<PostgresUserStatus> {
     let status = PostgresUserStatus {
         phase: Some(Phase::Suspended),
-        message: Some("suspended: nothing is touched until spec.suspend is false".into()),
+        message: Some("suspended: the operator changes nothing until spec.suspend is false".into()),
         ..user.status.clone().unwrap_or_default()
     };
     Report {

@@ -2,8 +2,8 @@
 //! program in place of the pods, with exactly their arguments and their `ServiceAccount`.
 
 mod expected;
+mod permissions;
 mod previous;
-mod rights;
 mod running;
 mod servers;
 
@@ -359,7 +359,7 @@ async fn every_example_is_ready_and_survives_an_upgrade_a_rollback_and_an_uninst
     let requests = audit.requests().await.of_user(user.name());
     let forbidden = requests.clone().forbidden();
     assert_eq!(forbidden.count(), 0, "{forbidden:#?}\n{log}");
-    rights::are_used(&helm, requests.list());
+    permissions::are_used(&helm, requests.list());
 
     // Neither CRDs, nor objects, nor what was made for them goes with the release.
     on(&stage.cluster, &helm, &["uninstall", "stanchion"]);

@@ -37,13 +37,13 @@ impl fmt::Display for Unusable {
 
 /// The keys of a Secret. Errors are collected while it is read; a value that is read after an error is a placeholder,
 /// and only [`Keys::finish`] returns a result.
-pub(super) struct Keys<'a> {
+pub(crate) struct Keys<'a> {
     data: Option<&'a BTreeMap<String, ByteString>>,
     found: Unusable,
 }
 
 impl<'a> Keys<'a> {
-    pub(super) fn of(secret: &'a Secret) -> Self {
+    pub(crate) fn of(secret: &'a Secret) -> Self {
         Self {
             data: secret.data.as_ref(),
             found: Unusable {
@@ -55,7 +55,7 @@ impl<'a> Keys<'a> {
     }
 
     /// An optional text. White space around it is removed: files end with a new line.
-    pub(super) fn optional(&mut self, key: &'static str) -> Option<String> {
+    pub(crate) fn optional(&mut self, key: &'static str) -> Option<String> {
         let ByteString(bytes) = self.data?.get(key)?;
         let Ok(text) = std::str::from_utf8(bytes) else {
             self.wrong(key, "text");
@@ -64,8 +64,17 @@ impl<'a> Keys<'a> {
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
+    /// A text that may be required.
+    pub(crate) fn text_if(&mut self, required: bool, key: &'static str) -> Option<String> {
+        if required {
+            Some(self.text(key))
+        } else {
+            self.optional(key)
+        }
+    }
+
     /// A required text.
-    pub(super) fn text(&mut self, key: &'static str) -> String {
+    pub(crate) fn text(&mut self, key: &'static str) -> String {
         let before = self.found.wrong.len();
         let text = self.optional(key);
         if text.is_none() && self.found.wrong.len() == before {
@@ -74,7 +83,7 @@ impl<'a> Keys<'a> {
         text.unwrap_or_default()
     }
 
-    pub(super) fn address(&mut self, host: &'static str, port: &'static str) -> Address {
+    pub(crate) fn address(&mut self, host: &'static str, port: &'static str) -> Address {
         let host = self.text(host);
         let text = self.text(port);
         let number = text.parse().ok().filter(|number| *number > 0);
@@ -88,7 +97,7 @@ impl<'a> Keys<'a> {
     }
 
     /// A required value that only GitLab's pods read.
-    pub(super) fn sealed(&mut self, key: &'static str) -> SecretKey {
+    pub(crate) fn sealed(&mut self, key: &'static str) -> SecretKey {
         if !self.has(key) {
             self.found.missing.push(key);
         }
@@ -99,18 +108,18 @@ impl<'a> Keys<'a> {
     }
 
     /// Whether the key has a value.
-    pub(super) fn has(&self, key: &str) -> bool {
+    pub(crate) fn has(&self, key: &str) -> bool {
         let value = self.data.and_then(|data| data.get(key));
         value.is_some_and(|value| !value.0.is_empty())
     }
 
     /// Records an invalid value.
-    pub(super) fn wrong(&mut self, key: &'static str, expected: &'static str) {
+    pub(crate) fn wrong(&mut self, key: &'static str, expected: &'static str) {
         self.found.wrong.push((key, expected));
     }
 
     /// The result, if no value was missing or invalid.
-    pub(super) fn finish<T>(self, value: T) -> Result<T, Unusable> {
+    pub(crate) fn finish<T>(self, value: T) -> Result<T, Unusable> {
         if self.found.missing.is_empty() && self.found.wrong.is_empty() {
             Ok(value)
         } else {
@@ -120,7 +129,7 @@ impl<'a> Keys<'a> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     /// A Secret with these values.

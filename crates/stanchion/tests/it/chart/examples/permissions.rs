@@ -5,12 +5,12 @@ use std::path::Path;
 
 use stanchion_testkit::cluster::Request;
 
-use super::super::render::rights;
+use super::super::render::permissions;
 use super::super::template;
 use super::VALUES;
 
 /// Group, resource, verb.
-type Right = (String, String, String);
+type Permission = (String, String, String);
 
 /// Permissions that no example uses, one by one, with what uses them.
 const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
@@ -57,7 +57,7 @@ const ELSEWHERE: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// What uses a permission that no request of the examples shows; `None` if nothing is known to.
-fn elsewhere((group, resource, verb): &Right, used: &BTreeSet<Right>) -> Option<&'static str> {
+fn elsewhere((group, resource, verb): &Permission, used: &BTreeSet<Permission>) -> Option<&'static str> {
     let is_used = |verb: &str| used.contains(&(group.clone(), resource.clone(), verb.to_owned()));
     match verb.as_str() {
         "update" if resource.ends_with("/finalizers") => {
@@ -75,7 +75,7 @@ fn elsewhere((group, resource, verb): &Right, used: &BTreeSet<Right>) -> Option<
 
 /// Asserts that each permission of the release is used, by the examples or by something that is known.
 pub(super) fn are_used(helm: &Path, requests: &[Request]) {
-    let mut used: BTreeSet<Right> = BTreeSet::new();
+    let mut used: BTreeSet<Permission> = BTreeSet::new();
     for request in requests.iter().filter(|request| !request.resource.is_empty()) {
         let resource = match request.subresource.as_str() {
             "" => request.resource.clone(),
@@ -87,23 +87,23 @@ pub(super) fn are_used(helm: &Path, requests: &[Request]) {
             used.insert((request.group.clone(), resource, "create".to_owned()));
         }
     }
-    let granted: BTreeSet<Right> = rights(&template(helm, &VALUES))
+    let granted: BTreeSet<Permission> = permissions(&template(helm, &VALUES))
         .into_iter()
         .map(|(_, group, resource, _, verb)| (group, resource, verb))
         .collect();
-    let in_vain: Vec<&Right> = granted
+    let in_vain: Vec<&Permission> = granted
         .difference(&used)
-        .filter(|right| elsewhere(right, &used).is_none())
+        .filter(|permission| elsewhere(permission, &used).is_none())
         .collect();
     assert!(
         in_vain.is_empty(),
         "the chart grants these, and nothing is known to use them: {in_vain:#?}"
     );
     for (group, resource, verb, what) in ELSEWHERE {
-        let right = ((*group).to_owned(), (*resource).to_owned(), (*verb).to_owned());
+        let permission = ((*group).to_owned(), (*resource).to_owned(), (*verb).to_owned());
         assert!(
-            granted.contains(&right),
-            "the chart does not grant {right:?} any more, for {what}"
+            granted.contains(&permission),
+            "the chart does not grant {permission:?} any more, for {what}"
         );
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// A permission: namespace (`*` for all), group, resource, object (empty for all), verb.
-pub(super) type Right = (String, String, String, String, String);
+pub(super) type Permission = (String, String, String, String, String);
 
 /// The permissions of a `ServiceAccount`.
-pub(super) fn of(objects: &[Value], namespace: &str, account: &str) -> BTreeSet<Right> {
+pub(super) fn of(objects: &[Value], namespace: &str, account: &str) -> BTreeSet<Permission> {
     let text = |object: &Value, pointer: &str| {
         object
             .pointer(pointer)
@@ -27,7 +27,7 @@ pub(super) fn of(objects: &[Value], namespace: &str, account: &str) -> BTreeSet<
                 && subject["namespace"] == namespace
         })
     });
-    let mut rights = BTreeSet::new();
+    let mut permissions = BTreeSet::new();
     for binding in bound {
         let place = if binding["kind"] == "ClusterRoleBinding" {
             "*".to_owned()
@@ -41,13 +41,13 @@ pub(super) fn of(objects: &[Value], namespace: &str, account: &str) -> BTreeSet<
                 && same("/metadata/name", "/roleRef/name")
                 && (everywhere || same("/metadata/namespace", "/metadata/namespace"))
         });
-        rights.extend(role.into_iter().flat_map(|role| expand(role, &place)));
+        permissions.extend(role.into_iter().flat_map(|role| expand(role, &place)));
     }
-    rights
+    permissions
 }
 
 /// The rules of one role as single permissions.
-pub(super) fn expand(role: &Value, place: &str) -> Vec<Right> {
+pub(super) fn expand(role: &Value, place: &str) -> Vec<Permission> {
     let words = |rule: &Value, field: &str| -> Vec<String> {
         let list = rule.get(field).and_then(Value::as_array);
         list.into_iter()
@@ -56,7 +56,7 @@ pub(super) fn expand(role: &Value, place: &str) -> Vec<Right> {
             .map(ToOwned::to_owned)
             .collect()
     };
-    let mut rights = Vec::new();
+    let mut permissions = Vec::new();
     for rule in role["rules"].as_array().into_iter().flatten() {
         let mut names = words(rule, "resourceNames");
         if names.is_empty() {
@@ -66,7 +66,7 @@ pub(super) fn expand(role: &Value, place: &str) -> Vec<Right> {
             for resource in words(rule, "resources") {
                 for name in &names {
                     for verb in words(rule, "verbs") {
-                        rights.push((
+                        permissions.push((
                             place.to_owned(),
                             group.clone(),
                             resource.clone(),
@@ -78,18 +78,24 @@ pub(super) fn expand(role: &Value, place: &str) -> Vec<Right> {
             }
         }
     }
-    rights
+    permissions
 }
 
 /// Whether the account has this permission, through an exact or a wider rule.
-pub(super) fn has(rights: &BTreeSet<Right>, right: &Right) -> bool {
+pub(super) fn has(permissions: &BTreeSet<Permission>, permission: &Permission) -> bool {
     let either = |exact: &str, all: &str| [exact.to_owned(), all.to_owned()];
-    either(&right.0, "*").into_iter().any(|place| {
-        either(&right.1, "*").into_iter().any(|group| {
-            either(&right.2, "*").into_iter().any(|resource| {
-                either(&right.3, "").into_iter().any(|name| {
-                    either(&right.4, "*").into_iter().any(|verb| {
-                        rights.contains(&(place.clone(), group.clone(), resource.clone(), name.clone(), verb))
+    either(&permission.0, "*").into_iter().any(|place| {
+        either(&permission.1, "*").into_iter().any(|group| {
+            either(&permission.2, "*").into_iter().any(|resource| {
+                either(&permission.3, "").into_iter().any(|name| {
+                    either(&permission.4, "*").into_iter().any(|verb| {
+                        permissions.contains(&(
+                            place.clone(),
+                            group.clone(),
+                            resource.clone(),
+                            name.clone(),
+                            verb,
+                        ))
                     })
                 })
             })
@@ -98,9 +104,9 @@ pub(super) fn has(rights: &BTreeSet<Right>, right: &Right) -> bool {
 }
 
 /// For people: `get,list secrets in team-a`.
-pub(super) fn words(rights: &[&Right]) -> String {
+pub(super) fn words(permissions: &[&Permission]) -> String {
     const SHOWN: usize = 5;
-    let mut texts: Vec<String> = rights
+    let mut texts: Vec<String> = permissions
         .iter()
         .take(SHOWN)
         .map(|(place, group, resource, name, verb)| {
@@ -122,8 +128,8 @@ pub(super) fn words(rights: &[&Right]) -> String {
             format!("{verb} {resource}{group}{name} {place}")
         })
         .collect();
-    if rights.len() > SHOWN {
-        texts.push(format!("and {} more", rights.len() - SHOWN));
+    if permissions.len() > SHOWN {
+        texts.push(format!("and {} more", permissions.len() - SHOWN));
     }
     texts.join("; ")
 }
