@@ -8,7 +8,6 @@ use stanchion_kernel::Problem;
 use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::{Begin, ConnectionConfig, Doing, Kind, Pools, Query, Statement, lock};
 
-use super::TURN;
 use super::catalog::{self, Internal, RoleFacts};
 use super::created_objects;
 use super::mark;
@@ -35,7 +34,7 @@ pub async fn remove_orphans(
     let home = target
         .with_database(HOME)
         .map_err(|error| Problem::permanent("InvalidDatabase", error.to_string()).caused_by(error))?;
-    let (_turns, mut session) = match pools.exclusive_on_server(&home, TURN).await {
+    let (_turns, mut session) = match pools.exclusive_on_server(&home, lock::TURN).await {
         // The administrator may have access to its own database only. A deletion does not wait for that.
         Err(error) if error.kind() == Kind::Server => {
             return Ok(vec![format!("logins of {project}: {error}")]);
@@ -57,7 +56,7 @@ pub async fn remove_orphans(
     }
     let begin = Begin {
         lock: Some(lock::ROLES),
-        lock_wait: Some(TURN),
+        lock_wait: Some(lock::TURN),
         ..Begin::default()
     };
     let (mut transaction, _) = session.begin(&begin, &[]).await?;
