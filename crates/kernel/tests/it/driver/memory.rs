@@ -75,7 +75,7 @@ fn an_object_that_was_released_stays_so_and_its_successor_is_not() {
 /// An object of the same name does not take over the cleanup that its predecessor still needs.
 #[test]
 fn a_late_cleanup_is_due_until_it_is_taken_or_the_object_is_released() {
-    let (memory, name) = (Memory::default(), key(&widget("a", 1, 1).metadata));
+    let (memory, name) = (Memory::<Widget>::default(), key(&widget("a", 1, 1).metadata));
     let taken = |except: Option<&str>| -> Vec<String> {
         let late = memory.take_late(&name, except).into_iter();
         late.filter_map(|widget| widget.metadata.uid.clone()).collect()
