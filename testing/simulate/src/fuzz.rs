@@ -12,18 +12,23 @@
 mod ground;
 
 use std::fmt;
+use std::time::Duration;
 
 use kube::api::{DeleteParams, DynamicObject, PostParams};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use serde_json::{Value, json};
 use stanchion_testkit::cluster;
+use tokio::time::{Instant, sleep};
 
 use self::ground::Ground;
 use crate::generate;
 use crate::properties::{self, Violation};
 use crate::scenario::{Kind, Scenario};
 use crate::{cluster as objects, user};
+
+/// How long the garbage collection of a deleted object may take.
+const COLLECTED_WITHIN: Duration = Duration::from_mins(2);
 
 /// A story whose objects can be changed at random.
 pub trait Changeable: Scenario {
@@ -225,15 +230,23 @@ impl<S: Changeable> Bench<S> {
         self.delete(other, what).await;
         let left = self.0.scenario().left_of(other).into_iter();
         what.extend(left.map(|left| format!("a deleted object has left {left}")));
-        let left = self.state(other).await;
-        for (kind, objects) in left["objects"].as_object().into_iter().flatten() {
-            for name in objects.as_object().into_iter().flat_map(|objects| objects.keys()) {
-                if !S::is_kept(kind, &name.replace("<name>", other)) {
-                    what.push(format!("{kind} {name} is left of a deleted object"));
+        let left = self.left(other).await.into_iter();
+        what.extend(left.map(|left| format!("{left} is left of a deleted object")));
+        self.forget(other).await;
+    }
+
+    /// The objects that are there of a deleted one, without those that outlive it on purpose.
+    async fn left(&self, name: &str) -> Vec<String> {
+        let state = self.state(name).await;
+        let mut left = Vec::new();
+        for (kind, objects) in state["objects"].as_object().into_iter().flatten() {
+            for found in objects.as_object().into_iter().flat_map(|objects| objects.keys()) {
+                if !S::is_kept(kind, &found.replace("<name>", name)) {
+                    left.push(format!("{kind} {found}"));
                 }
             }
         }
-        self.forget(other).await;
+        left
     }
 
     /// Removes what a deleted object has left on purpose.
@@ -264,7 +277,8 @@ impl<S: Changeable> Bench<S> {
         }
     }
 
-    /// Deletes an object, and waits until it is gone.
+    /// Deletes an object, and waits until it is gone, with what it owned: a real cluster collects that later, and a new
+    /// object of the same name waits for it.
     async fn delete(&self, name: &str, what: &mut Vec<String>) {
         let objects = user::api(self.0.client(), &S::KIND);
         let _ = objects.delete(name, &DeleteParams::default()).await;
@@ -272,6 +286,10 @@ impl<S: Changeable> Bench<S> {
             what.push("it cannot be deleted".to_owned());
         }
         what.extend(self.0.rest(None).await);
+        let end = Instant::now() + COLLECTED_WITHIN;
+        while Instant::now() < end && !self.left(name).await.is_empty() {
+            sleep(Duration::from_secs(1)).await;
+        }
     }
 
     /// Everything that belongs to an object, once nothing is written any more.
