@@ -139,7 +139,7 @@ map
 secrets evil
 instance evil "  helm: {repository: {url: \"$url\"}, values: {evil: true}}"
 check 'a chart of the tenant, from a repository of the tenant, is refused' until_true 60 reason evil shop ChartRepositoryNotAllowed
-check 'and nothing is told to Flux' gone helmrelease -n evil shop-gitlab
+check 'and Flux gets no release' gone helmrelease -n evil shop-gitlab
 check 'and nobody is cluster-admin' no_power
 
 map "repository: {url: \"$url\"}"

@@ -4,12 +4,12 @@
 local os = require("os")
 
 -- What usually passes by itself: objects that are applied after the instance, an operator that is installed after it.
-local patient = {
+local transient = {
   VersionMapMissing = true, ProfileMissing = true, FluxMissing = true, LicenseMissing = true, SmtpSecretMissing = true,
   PostgresSecretMissing = true, RedisSecretMissing = true, S3SecretMissing = true,
   PostgresOperatorMissing = true, RedisOperatorMissing = true, ElasticsearchOperatorMissing = true,
 }
-local patience = 5 * 60
+local timeout = 5 * 60
 
 local function health(status, message)
   return { status = status, message = message or "" }
@@ -48,8 +48,8 @@ end
 if obj.status.phase == "Ready" then
   return health("Healthy", obj.status.message)
 end
-if patient[ready.reason] then
-  local recent = (ready.lastTransitionTime or "") > since(patience)
+if transient[ready.reason] then
+  local recent = (ready.lastTransitionTime or "") > since(timeout)
   return health(recent and "Progressing" or "Degraded", obj.status.message)
 end
 if obj.status.phase == "Failed" or obj.status.phase == "Degraded" then

@@ -4,8 +4,8 @@
 local os = require("os")
 
 -- What usually passes by itself: a server that restarts, a Secret that is applied after the object.
-local patient = { ConnectionFailed = true, AdminSecretNotFound = true }
-local patience = 5 * 60
+local transient = { ConnectionFailed = true, AdminSecretNotFound = true }
+local timeout = 5 * 60
 
 local function health(status, message)
   return { status = status, message = message or "" }
@@ -40,7 +40,7 @@ end
 if connected.status ~= "False" then
   return health("Progressing", connected.message)
 end
-if patient[connected.reason] and (connected.lastTransitionTime or "") > since(patience) then
+if transient[connected.reason] and (connected.lastTransitionTime or "") > since(timeout) then
   return health("Progressing", connected.message)
 end
 return health("Degraded", connected.message)

@@ -4,8 +4,8 @@
 local os = require("os")
 
 -- What usually passes by itself: a server that restarts, a Secret that is applied after the object.
-local patient = { DatabaseConnectionFailed = true, SecretFetchFailed = true, ProfilesMissing = true }
-local patience = 5 * 60
+local transient = { DatabaseConnectionFailed = true, SecretFetchFailed = true, ProfilesMissing = true }
+local timeout = 5 * 60
 
 local function health(status, message)
   return { status = status, message = message or "" }
@@ -43,7 +43,7 @@ if ready.status == "True" then
   end
   return health("Healthy", ready.message)
 end
-if patient[ready.reason] and (ready.lastTransitionTime or "") > since(patience) then
+if transient[ready.reason] and (ready.lastTransitionTime or "") > since(timeout) then
   return health("Progressing", ready.message)
 end
 return health("Degraded", ready.message)

@@ -4,8 +4,8 @@
 local os = require("os")
 
 -- What usually passes by itself: a server that restarts, a Secret that is applied after the object.
-local patient = { DependencyValidationFailed = true }
-local patience = 5 * 60
+local transient = { DependencyValidationFailed = true }
+local timeout = 5 * 60
 
 local function health(status, message)
   return { status = status, message = message or "" }
@@ -44,8 +44,8 @@ end
 if obj.status.phase == "Running" then
   return health("Healthy", obj.status.message)
 end
-if patient[ready.reason] then
-  local recent = (ready.lastTransitionTime or "") > since(patience)
+if transient[ready.reason] then
+  local recent = (ready.lastTransitionTime or "") > since(timeout)
   return health(recent and "Progressing" or "Degraded", obj.status.message)
 end
 if obj.status.phase == "Failed" then

@@ -42,7 +42,7 @@ impl Component {
 }
 
 /// When the first and the last project was repaired.
-pub(crate) struct Mended {
+pub(crate) struct Repaired {
     pub(crate) first: Duration,
     pub(crate) last: Duration,
 }
@@ -78,7 +78,7 @@ pub(crate) async fn harm(setup: &BenchSetup, projects: &[usize]) {
 
 /// Waits until all of these projects are repaired. It uses a watch, because reading each of a thousand objects would take
 /// longer than the repair.
-pub(crate) async fn mended(setup: &BenchSetup, projects: &[usize], start: Instant) -> Mended {
+pub(crate) async fn repaired(setup: &BenchSetup, projects: &[usize], start: Instant) -> Repaired {
     let services = until(&setup.services, &DELETED, projects, start, |_: &Service| true);
     let deployments = until(
         &setup.deployments,
@@ -88,7 +88,7 @@ pub(crate) async fn mended(setup: &BenchSetup, projects: &[usize], start: Instan
         |found: &Deployment| found.spec.as_ref().and_then(|spec| spec.replicas) == Some(1),
     );
     let (services, deployments) = tokio::join!(services, deployments);
-    Mended {
+    Repaired {
         first: services.first.max(deployments.first),
         last: services.last.max(deployments.last),
     }
@@ -100,7 +100,7 @@ async fn until<K>(
     projects: &[usize],
     start: Instant,
     is_mended: impl Fn(&K) -> bool,
-) -> Mended
+) -> Repaired
 where
     K: kube::Resource + Clone + std::fmt::Debug + Send + serde::de::DeserializeOwned + 'static,
 {
@@ -118,7 +118,7 @@ where
             first.get_or_insert_with(|| start.elapsed());
         }
     }
-    Mended {
+    Repaired {
         first: first.unwrap_or_default(),
         last: start.elapsed(),
     }

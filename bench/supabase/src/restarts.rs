@@ -39,10 +39,10 @@ pub(crate) async fn with_drift(setup: &BenchSetup, binary: &Path, projects: usiz
     harm::harm(setup, &harmed).await;
     let start = Instant::now();
     let operator = setup.operator(binary);
-    let mended = harm::mended(setup, &harmed, start).await;
+    let repaired = harm::repaired(setup, &harmed, start).await;
     row(
         &format!("restart, {} harmed: first, all", harmed.len()),
-        &format!("{}, {}", seconds(mended.first), seconds(mended.last)),
+        &format!("{}, {}", seconds(repaired.first), seconds(repaired.last)),
     );
     // The next measurement starts with running projects.
     setup.running(projects).await;

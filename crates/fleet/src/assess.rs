@@ -50,11 +50,8 @@ pub struct Row {
     /// The plural name for kubectl.
     #[serde(skip)]
     pub plural: String,
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
-    /// Its state.
     pub state: State,
     /// The phase in its status.
     pub phase: Option<String>,
@@ -150,12 +147,12 @@ fn verdict(object: &Value) -> Verdict {
             waits_for: Some(waits_for),
         };
     }
-    // A PostgresInstance is a server and not a wish: it is connected, or it is not.
+    // A PostgresInstance describes a server: it has Connected instead of Ready.
     let connected = condition(object, "Connected");
     let ready = condition(object, "Ready").or(connected);
     let (Some(ready), Some(_)) = (ready, object.get("status")) else {
         return Verdict {
-            waits_for: Some("the operator, which has not looked at it yet".to_owned()),
+            waits_for: Some("the operator, which has not reconciled it yet".to_owned()),
             ..of(State::Unknown, None)
         };
     };
@@ -163,7 +160,7 @@ fn verdict(object: &Value) -> Verdict {
         || object.pointer("/spec/suspend").and_then(Value::as_bool) == Some(true)
     {
         return Verdict {
-            waits_for: Some("somebody who resumes it".to_owned()),
+            waits_for: Some("a person who resumes it".to_owned()),
             ..of(State::Suspended, Some(ready))
         };
     }
@@ -173,7 +170,7 @@ fn verdict(object: &Value) -> Verdict {
         .find_map(|field| object.get("status")?.get(field)?.as_i64());
     if generation.is_some() && observed.is_some() && observed != generation {
         return Verdict {
-            waits_for: Some("the operator, which has not looked at its newest spec yet".to_owned()),
+            waits_for: Some("the operator, which has not reconciled its newest spec yet".to_owned()),
             ..of(State::Unknown, Some(ready))
         };
     }
@@ -208,7 +205,7 @@ fn plan(object: &Value) -> Verdict {
     let (state, waits_for) = match phase {
         "Pending" => (
             State::Reconciling,
-            Some("somebody who approves or rejects it".to_owned()),
+            Some("a person who approves or rejects it".to_owned()),
         ),
         "Failed" => (
             State::Failed,

@@ -128,7 +128,7 @@ impl Unreadable {
     /// The text after "not shown: KIND: ".
     pub fn words(&self) -> String {
         match self {
-            Self::Forbidden => "you have no right to list them".to_owned(),
+            Self::Forbidden => "you may not list them".to_owned(),
             Self::NotServed => "the cluster does not serve this kind".to_owned(),
             Self::Failed(why) => printable(why),
         }

@@ -39,9 +39,7 @@ pub struct Condition {
     pub kind: String,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// The reason.
     pub reason: String,
-    /// The message.
     pub message: String,
     /// The last transition.
     pub since: Option<Timestamp>,
@@ -53,7 +51,6 @@ pub struct Condition {
 /// A part of the object: a component, or a dependency.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// Its name.
     pub name: String,
     /// Whether it works.
     pub ok: bool,
@@ -75,7 +72,6 @@ pub struct Event {
     /// `Normal` or `Warning`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The reason.
     pub reason: String,
     /// The message.
     pub note: String,
@@ -86,9 +82,7 @@ pub struct Event {
 /// A child.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Child {
-    /// Its kind.
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// Time since its creation.
     #[serde(skip)]
@@ -107,9 +101,7 @@ pub struct Detail {
     /// The versions that are still to be installed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub upgrade_path: Vec<String>,
-    /// Its conditions.
     pub conditions: Vec<Condition>,
-    /// Its components.
     pub components: Vec<Part>,
     /// The services that it uses.
     pub dependencies: Vec<Part>,

@@ -46,7 +46,6 @@ pub fn with_status() -> Vec<Kind> {
 /// The requested kind or object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// The kind.
     pub kind: Kind,
     /// The name of one object.
     pub name: Option<String>,

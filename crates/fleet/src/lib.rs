@@ -12,6 +12,9 @@
 //!
 //! `stanchion status` and `stanchion ui` show the same facts because both use this crate.
 
+// A comment is only where it says more than the name.
+#![allow(missing_docs)]
+
 pub mod assess;
 pub mod cluster;
 pub mod detail;

@@ -48,13 +48,10 @@ pub struct Unread {
 /// One object with its children and events.
 #[derive(Clone, Debug)]
 pub struct Gathered {
-    /// Its kind.
     pub kind: Kind,
-    /// The object.
     pub object: Value,
     /// Kind and metadata.
     pub children: Vec<(String, Value)>,
-    /// Its events.
     pub events: Vec<Value>,
     /// What could not be read.
     pub unreadable: Vec<Unread>,
@@ -91,7 +88,7 @@ pub async fn one(cluster: &Cluster, kind: &Kind, name: &str) -> Result<Gathered,
     let asked = cluster.ask(cluster.api(&kind.resource).get(name)).await;
     let object = asked.map_err(|why| match why {
         Unreadable::NotServed => format!("{full} does not exist, or the cluster does not serve its kind"),
-        Unreadable::Forbidden => format!("{full}: you have no right to get it"),
+        Unreadable::Forbidden => format!("{full}: you may not get it"),
         Unreadable::Failed(why) => format!("{full}: {why}"),
     })?;
     let uid = object.uid().unwrap_or_default();

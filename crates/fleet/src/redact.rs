@@ -117,7 +117,7 @@ pub fn object(object: &Value) -> Value {
             | "reportingController"
             | "rules"
             | "roleRef"
-            | "subjects" => told(value),
+            | "subjects" => words(value),
             _ => given(value, false),
         };
         shown.insert(name.clone(), value);
@@ -142,29 +142,24 @@ fn metadata(value: &Value) -> Value {
     value
 }
 
-/// Text of the operator or of the cluster.
-fn told(value: &Value) -> Value {
+/// Text of the operator, of the cluster or of this program, which may repeat text of others.
+pub fn words(value: &Value) -> Value {
     match value {
-        Value::String(words) => Value::from(text(words)),
-        Value::Array(list) => list.iter().map(told).collect(),
+        Value::String(string) => Value::from(text(string)),
+        Value::Array(list) => list.iter().map(words).collect(),
         Value::Object(fields) => fields
             .iter()
             .map(|(name, value)| {
                 let value = if OPAQUE.contains(&name.as_str()) && !value.is_object() {
                     Value::from(BLANK)
                 } else {
-                    told(value)
+                    words(value)
                 };
                 (name.clone(), value)
             })
             .collect(),
         other => other.clone(),
     }
-}
-
-/// Text of this program: it repeats text of others.
-pub fn words(value: &Value) -> Value {
-    told(value)
 }
 
 /// A value that a person wrote. `harmless`: whether the parent field allows strings.

@@ -185,8 +185,8 @@ pub trait Reconciler: Send + Sync + Sized + 'static {
         std::future::ready(Ok(()))
     }
 
-    /// Waits for something that no watch tells of, such as a server that is lost, and names the objects to look at. It is
-    /// asked again and again, and dropped when the controller ends.
+    /// Waits for an event that no watch reports, such as a lost server, and returns the objects to reconcile. The kernel
+    /// calls it again after each event, and drops it when the controller ends.
     fn external_events(&self) -> impl Future<Output = Vec<Key>> + Send {
         std::future::pending()
     }

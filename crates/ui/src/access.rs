@@ -20,7 +20,7 @@ const READ_ALL: &str = "pg_read_all_data";
 /// Reads a policy with its shared profiles, and expands it as the operator does.
 pub(crate) async fn read(cluster: &Cluster, place: &Place) -> Result<Arc<Desired>, String> {
     let why = |what: &str, why: &Unreadable| match why {
-        Unreadable::Forbidden => format!("you have no right to get {what}"),
+        Unreadable::Forbidden => format!("you may not get {what}"),
         Unreadable::NotServed => format!("{what} does not exist"),
         Unreadable::Failed(why) => format!("{what}: {}", printable(why)),
     };
@@ -142,7 +142,7 @@ fn reader(desired: &Desired, sources: &[(&str, String)], role: &str, schema: &st
     while let Some((path, inherited)) = queue.pop_front() {
         let end = path.last().copied().unwrap_or(role);
         if let Some((_, why)) = sources.iter().find(|(source, _)| *source == end) {
-            // A superuser's rights are not inherited.
+            // A superuser's privileges are not inherited.
             let is_own = path.len() == 1 || !why.starts_with("is a superuser");
             if is_own && inherited {
                 return Some(by_way(desired, role, &path, true, why, schema));

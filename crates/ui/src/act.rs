@@ -134,7 +134,7 @@ pub(crate) async fn sql(cluster: &Cluster, plan: &Value) -> Sql {
         Ok(map) => map,
         Err(why) => {
             let why = match why {
-                Unreadable::Forbidden => "you have no right to get it".to_owned(),
+                Unreadable::Forbidden => "you may not get it".to_owned(),
                 Unreadable::NotServed => "it does not exist".to_owned(),
                 Unreadable::Failed(why) => printable(&why),
             };

@@ -5,7 +5,7 @@
 //! | `server` | starts everything; the addresses and their handlers | I/O |
 //! | `guard` | token, cookie, `Host`, `Origin`, response headers | pure, except for random numbers |
 //! | `live` | the objects of all kinds, kept current by watches | reads |
-//! | `stream` | tells a browser that its page has changed | I/O |
+//! | `stream` | notifies a browser when its page has changed | I/O |
 //! | `act` | approves or rejects a plan, as the user | writes |
 //! | `query` | search and filters in an address | pure |
 //! | `sql`, `access` | a plan's SQL; who has which access and why | pure |

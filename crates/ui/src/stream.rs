@@ -1,5 +1,5 @@
-//! Tells a browser that its page has changed, by server-sent events. The browser then reads the page again: so there is
-//! one way to render, and what is shown is never older than the change.
+//! Notifies a browser when its page has changed, by server-sent events. The browser then loads the page again, so there
+//! is one way to render, and the page is never older than the change.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};

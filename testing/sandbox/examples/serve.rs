@@ -3,7 +3,7 @@
 //! ```text
 //! cargo run -p stanchion-sandbox --example serve -- /tmp/sandbox.kubeconfig
 //! ```
-#![allow(clippy::print_stdout, reason = "tells how to connect")]
+#![allow(clippy::print_stdout, reason = "prints how to connect")]
 
 use stanchion_sandbox::Sandbox;
 

@@ -47,7 +47,7 @@ pub struct Failure {
     pub violations: Vec<Violation>,
     /// How many steps the schedule of the seed has.
     pub steps: usize,
-    /// The shortest schedule for which the first of these does not hold.
+    /// The shortest schedule that violates the first of these.
     pub shortest: Schedule,
     /// What does not hold in that one.
     pub still: Vec<Violation>,

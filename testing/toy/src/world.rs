@@ -139,7 +139,7 @@ impl World {
         self.state().withdrawn.insert(name.into());
     }
 
-    /// The widgets for which the controller was called instead of its steps, and why.
+    /// The widgets that `inactive` was called with instead of the steps, and why.
     pub fn inactive_passes(&self) -> Vec<(String, &'static str)> {
         self.state().inactive.clone()
     }

@@ -27,16 +27,15 @@ pub struct Intent {
 enum Guard {
     /// No object has the name.
     Absent,
-    /// The object with this uid, whoever has set its fields.
+    /// The object has this uid. Its fields may belong to any manager.
     Uid(String),
 }
 
 impl Intent {
     /// The intent to have this child. `child` must be a complete object with `apiVersion` and `kind`.
     pub fn new(child: &impl Serialize, parent: &Parent) -> Result<Self, Problem> {
-        let unreadable = |error| {
-            Problem::permanent("Unserializable", "a child could not be written down").caused_by(error)
-        };
+        let unreadable =
+            |error| Problem::permanent("Unserializable", "a child could not be serialized").caused_by(error);
         let mut body = serde_json::to_value(child).map_err(unreadable)?;
         let resource = resource_of(&body)?;
         plain_data(&mut body);
@@ -127,7 +126,7 @@ impl Intent {
         body
     }
 
-    /// Whether it overwrites a known object, whoever has set its fields.
+    /// Whether it overwrites a known object, including the fields of other managers.
     pub(crate) fn replaces(&self) -> bool {
         matches!(self.guard, Guard::Uid(_))
     }
@@ -137,7 +136,7 @@ impl Intent {
 fn resource_of(body: &Value) -> Result<ApiResource, Problem> {
     let field = |name: &str| body.get(name).and_then(Value::as_str);
     let (Some(api_version), Some(kind)) = (field("apiVersion"), field("kind")) else {
-        let message = "a child could not be written down: it has no apiVersion or no kind";
+        let message = "a child could not be serialized: it has no apiVersion or no kind";
         return Err(Problem::permanent("Unserializable", message));
     };
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

@@ -199,7 +199,7 @@ mod tests {
         let before = map(&json!({ "size": "1", "old": "x" }));
         let there: ConfigMap = live(&intent(&before), |_| {});
         let decision = decided(&map(&json!({ "size": "1" })), &there, Takeover::Refuse);
-        assert!(decision.unwrap().is_some(), "only the hash tells");
+        assert!(decision.unwrap().is_some(), "only the hash shows it");
     }
 
     #[test]

@@ -138,7 +138,7 @@ pub struct ChildCache<K: ChildKind> {
 }
 
 impl<K: ChildKind> ChildCache<K> {
-    /// An empty family for owners of this group and kind, written by this field manager.
+    /// An empty cache for owners of this group and kind, written by this field manager.
     pub fn new(owner: (String, String), manager: String) -> Self {
         Self {
             owner,

@@ -1,4 +1,4 @@
-//! The kinds that a family can contain, and the summary of each.
+//! The kinds that a child cache can contain, and the summary of each.
 
 use std::fmt::Debug;
 
@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// A kind that a family can contain. `Secret` is not one: its data is read when it is needed and never kept.
+/// A kind that a child cache can contain. `Secret` is not one: its data is read when it is needed and never kept.
 pub trait ChildKind:
     Resource<DynamicType = (), Scope = NamespaceResourceScope>
     + Clone

@@ -1,4 +1,4 @@
-//! The watches that fill a controller's families.
+//! The watches that fill a controller's child caches.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::scope::Scope;
 use crate::watch::dependencies::Key;
 use crate::watch::{MANAGED_BY, backoff, run_watch};
 
-/// The context of the watches of a controller's families.
+/// The context of the watches of a controller's child caches.
 pub(crate) struct WatchContext<'a> {
     pub client: &'a Client,
     pub scope: &'a Scope,
     pub config: watcher::Config,
-    /// Notified when the families are complete; the controller's passes begin then.
+    /// Notified when the caches are complete; the controller's passes begin then.
     pub readiness: &'a [&'a Readiness],
     /// Group and kind of the controller's objects.
     pub owner: (String, String),
@@ -30,7 +30,7 @@ pub(crate) struct WatchContext<'a> {
     pub wake: Arc<dyn Fn(Key) + Send + Sync>,
 }
 
-/// The kinds of a controller's families, before they are opened.
+/// The kinds of a controller's child caches, before the caches are opened.
 pub struct ChildKinds {
     label: &'static str,
     open: Vec<Open>,
@@ -77,7 +77,7 @@ impl ChildKinds {
         &self.resources
     }
 
-    /// The empty families, and the endless futures that fill them.
+    /// The empty caches, and the endless futures that fill them.
     pub(crate) fn open(self, context: &WatchContext<'_>) -> (ChildCaches, Vec<BoxFuture<'static, ()>>) {
         let mut caches = ChildCaches::default();
         let mut watches = Vec::new();

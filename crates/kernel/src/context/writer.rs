@@ -61,7 +61,7 @@ impl Writer {
         written: &mut Written,
     ) -> Result<(), Problem> {
         for change in changes {
-            self.carry_out(change, written).await?;
+            self.apply_change(change, written).await?;
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Writer {
         self.remove(&Observed::new::<K>(object, &())).await
     }
 
-    async fn carry_out(&self, change: ObjectChange, written: &mut Written) -> Result<(), Problem> {
+    async fn apply_change(&self, change: ObjectChange, written: &mut Written) -> Result<(), Problem> {
         match change {
             ObjectChange::Apply(intent) => self.write(&intent, written).await?,
             ObjectChange::AdoptFields(intent, live) => {
@@ -170,7 +170,7 @@ impl Writer {
             { "op": "replace", "path": "/metadata/managedFields", "value": ours },
         ]);
         let patch: json_patch::Patch = serde_json::from_value(patch).map_err(|error| {
-            Problem::permanent("Unserializable", "a patch could not be written down").caused_by(error)
+            Problem::permanent("Unserializable", "a patch could not be serialized").caused_by(error)
         })?;
         let name = live.name.as_deref().unwrap_or_default();
         self.context

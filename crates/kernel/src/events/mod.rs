@@ -4,6 +4,9 @@
 //! - [`Recorder`] writes them, and merges repetitions into one Event with a count.
 //!
 //! Events are best effort: if one cannot be written, the reconcile continues.
+//!
+//! kube's own recorder does not replace this: it merges events without regard to their note, so a new message would not
+//! be seen, and it forgets after a restart what it has sent.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -98,8 +98,8 @@ pub fn salvage<O: DeserializeOwned>(mut value: Value) -> (Option<O>, Vec<Flaw>) 
                 error: "too many of its fields cannot be read".into(),
             },
         };
-        let mended = attempts.mend::<O>(&mut value, &misfit);
-        let Some((path, removed)) = mended.or_else(|| attempts.give_up(&mut value, &misfit)) else {
+        let repaired = attempts.repair::<O>(&mut value, &misfit);
+        let Some((path, removed)) = repaired.or_else(|| attempts.give_up(&mut value, &misfit)) else {
             flaws.push(Flaw::new(&misfit.path, &misfit.error, Value::Null));
             return (None, flaws);
         };
@@ -134,7 +134,7 @@ impl Attempts {
     }
 
     /// Makes the smallest change that lets the deserializer get further. Returns the path and the removed value.
-    fn mend<O: DeserializeOwned>(
+    fn repair<O: DeserializeOwned>(
         &mut self,
         value: &mut Value,
         misfit: &Misfit,

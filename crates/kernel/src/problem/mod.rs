@@ -31,7 +31,7 @@ pub enum Retry {
     Backoff,
     /// After about this long, in case the watches miss something.
     After(Duration),
-    /// Only when the object changes. One that is being deleted is looked at again all the same: a cleanup is never given up.
+    /// Only when the object changes. The cleanup of an object that is being deleted is retried nevertheless.
     Never,
 }
 

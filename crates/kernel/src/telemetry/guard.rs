@@ -65,7 +65,7 @@ async fn pass(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> 
         Ok(StatusCode::OK) => next.run(request).await,
         Ok(code) => refusal(code),
         Err(error) => {
-            warn!(%error, "cannot ask the cluster who wants to read the metrics");
+            warn!(%error, "cannot review the token of a request for metrics");
             refusal(StatusCode::SERVICE_UNAVAILABLE)
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! A field manager is a name that a client chooses. The webhook sees the authenticated user of the request that approves
 //! or rejects a plan, and writes that name beside the decision, with a seal under the installation's key over the plan,
-//! the decision and the name. The controller believes a name whose seal is right. While the webhook does not answer, a
+//! the decision and the name. The controller accepts a name whose seal is valid. While the webhook does not answer, a
 //! decision counts as before, and its author is the field manager.
 
 use std::collections::BTreeMap;

@@ -68,7 +68,9 @@ impl Cleanup for PolicyCleanup {
             // A policy that never reached its database has granted nothing.
             Some(wanted) if revokes && wanted.before.managed_database_identity.is_some() => {
                 let granted = granted(controller, read, wanted).await.map_err(|problem| {
-                    problem.while_doing("deletionPolicy is Revoke (set it to Retain to let go without)")
+                    problem.while_doing(
+                        "deletionPolicy is Revoke (set it to Retain to delete the policy without that)",
+                    )
                 })?;
                 Ok(Some(Arc::new(granted)))
             }

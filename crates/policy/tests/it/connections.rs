@@ -143,7 +143,7 @@ async fn a_foreign_secret_is_left_alone() {
     assert_eq!(env.secrets().get("theirs").await.unwrap(), before);
 }
 
-/// Held: what listens where on the network is not told apart. A port that is closed, one where something else listens and
+/// Held: a policy does not show what listens where on the network. A port that is closed, one where something else listens and
 /// a name that nobody knows have the same reason.
 #[tokio::test]
 async fn a_policy_cannot_scan_the_network() {

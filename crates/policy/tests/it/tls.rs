@@ -138,7 +138,7 @@ async fn a_server_without_tls_is_refused() {
     }
 }
 
-/// F13: a server whose certificate nobody checked is said to be, in words that tell what to do.
+/// F13: the condition says that the certificate of a server was not verified, and what to do.
 #[tokio::test]
 async fn an_unverified_server_is_reported() {
     let (env, server) = (TestEnv::new().await, server(&["localhost"]).await);

@@ -186,8 +186,8 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Value> {
             "change_indices": indices,
             "role": owner,
             "message": format!(
-                "\"{executor}\" must be a member of \"{owner}\" to change its default privileges; \"{}\", who looked, \
-                 cannot tell whether it is",
+                "\"{executor}\" must be a member of \"{owner}\" to change its default privileges; \"{}\", which \
+                 inspected the database, cannot see whether it is",
                 subject.server.user
             ),
         })

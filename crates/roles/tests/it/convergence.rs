@@ -1,4 +1,4 @@
-//! Known loops: manifests for which pgroles granted and revoked, or altered, the same thing on every run.
+//! Known loops: manifests that made pgroles grant and revoke, or alter, the same thing on every run.
 
 use stanchion_roles::plan::Mode;
 

@@ -127,7 +127,7 @@ fn what_may_not_be_read_is_said() {
     fleet.reading.push("postgresinstances".into());
     let html = fleet::page(&frame(), &fleet, &Query::default()).0;
     assert!(
-        html.contains("gitlabinstances") && html.contains("you have no right to list them"),
+        html.contains("gitlabinstances") && html.contains("you may not list them"),
         "{html}"
     );
     assert!(html.contains("stanchion ui -n NAMESPACE"), "{html}");

@@ -136,7 +136,7 @@ async fn few_permissions_show_little_and_say_so() {
     let browser = env.open_as(somebody.client().await).await;
     let page = shows(&browser, "/", "alice").await;
     assert!(
-        page.contains("supabaseprojects") && page.contains("you have no right to list them"),
+        page.contains("supabaseprojects") && page.contains("you may not list them"),
         "{page}"
     );
     let page = browser

@@ -91,7 +91,7 @@ async fn empty(actor: &Actor, namespace: &Object) -> Result<(), ApiError> {
     };
     let mut next = now.value().clone();
     if !left.instances.is_empty() || next.pointer("/status/conditions").is_some() {
-        left.tell(&mut next["status"], &actor.server.clock.seconds());
+        left.set_conditions(&mut next["status"], &actor.server.clock.seconds());
     }
     if left.instances.is_empty() {
         next["spec"] = json!({});
@@ -129,7 +129,7 @@ impl Left {
     }
 
     /// Writes it into the conditions of the status. A condition keeps its time while it does not change.
-    fn tell(&self, status: &mut Value, now: &str) {
+    fn set_conditions(&self, status: &mut Value, now: &str) {
         let list = |counted: &BTreeMap<String, usize>, word: &str| {
             let items = counted
                 .iter()
@@ -185,11 +185,11 @@ impl Left {
             .into_iter()
             .enumerate()
             .map(|(index, (name, trouble, reason, message))| {
-                let told = trouble.is_some();
+                let has_trouble = trouble.is_some();
                 let (reason, message) = trouble.unwrap_or_else(|| (reason, message.to_owned()));
                 let same = before.get(index).filter(|old| old["message"] == message);
                 let time = same.map_or_else(|| json!(now), |old| old["lastTransitionTime"].clone());
-                let state = if told { "True" } else { "False" };
+                let state = if has_trouble { "True" } else { "False" };
                 json!({
                     "type": name, "status": state, "lastTransitionTime": time, "reason": reason, "message": message,
                 })

@@ -49,7 +49,7 @@ fn token(revision: u64, start: &str) -> String {
     URL_SAFE_NO_PAD.encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start}).to_string())
 }
 
-/// The resourceVersion of a get or a watch, for which the original has a separate error message.
+/// The resourceVersion of a get or a watch. The original has a separate error message for these.
 pub(crate) fn plain_revision(text: &str) -> Result<Option<u64>, ApiError> {
     revision(text).map_err(|error| {
         let message = error

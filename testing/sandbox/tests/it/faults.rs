@@ -275,6 +275,6 @@ async fn a_client_can_die_after_its_second_write() {
     }
     assert!(
         tokio::time::timeout(never, open.try_next()).await.is_err(),
-        "its watch neither tells nor ends"
+        "its watch neither reports nor ends"
     );
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
-/// Is told of what a controller does outside Kubernetes, right before it does it.
+/// Receives what a controller is about to do outside Kubernetes.
 pub type Witness = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Who holds the Lease, as the API server knows it.

@@ -161,7 +161,7 @@ impl Scenario for User {
             for field in ["roleOID", "roleSeal", "appliedSecretHash", "drift"] {
                 user["status"][field] = Value::Null;
             }
-            // The last correction is told until the spec changes.
+            // The status names the last correction until the spec changes.
             for condition in user["status"]["conditions"].as_array_mut().into_iter().flatten() {
                 if condition["type"] == "Drifted" && condition["status"] == "False" {
                     condition["reason"] = Value::Null;

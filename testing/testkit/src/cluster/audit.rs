@@ -139,7 +139,7 @@ impl Requests {
         self.filter(|request| request.code == 403)
     }
 
-    /// The requests for which `keep` holds.
+    /// The requests that `keep` accepts.
     #[must_use]
     pub fn filter(mut self, keep: impl Fn(&Request) -> bool) -> Self {
         self.0.retain(keep);

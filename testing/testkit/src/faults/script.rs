@@ -84,7 +84,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Every request for which `matches` holds.
+    /// Every request that `matches` accepts.
     pub fn when(matches: impl Fn(&Call) -> bool + Send + Sync + 'static, fault: Fault) -> Self {
         Self {
             matches: Box::new(matches),

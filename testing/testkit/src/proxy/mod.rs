@@ -242,25 +242,25 @@ impl Drop for Proxy {
 async fn run(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr, target: SocketAddr) {
     let mut control = shared.control.subscribe();
     let mut connections = JoinSet::new();
-    let mut door = Door::Open(listener);
+    let mut port = Port::Open(listener);
     let mut number = 0;
     loop {
         let mode = control.borrow_and_update().mode;
-        door = match (door, mode) {
-            (Door::Open(listener), Mode::Cut(Cut::Refuse)) => {
+        port = match (port, mode) {
+            (Port::Open(listener), Mode::Cut(Cut::Refuse)) => {
                 drop(listener);
-                Door::Shut(bind_again(address).await)
+                Port::Shut(bind_again(address).await)
             }
-            (Door::Shut(socket), mode) if mode != Mode::Cut(Cut::Refuse) => {
-                Door::Open(socket.listen(BACKLOG).expect("a socket that is bound can listen"))
+            (Port::Shut(socket), mode) if mode != Mode::Cut(Cut::Refuse) => {
+                Port::Open(socket.listen(BACKLOG).expect("a socket that is bound can listen"))
             }
-            (door, _) => door,
+            (port, _) => port,
         };
-        shared.listening.send_replace(matches!(door, Door::Open(_)));
+        shared.listening.send_replace(matches!(port, Port::Open(_)));
         let accepted = async {
-            match &door {
-                Door::Open(listener) => listener.accept().await,
-                Door::Shut(_) => std::future::pending().await,
+            match &port {
+                Port::Open(listener) => listener.accept().await,
+                Port::Shut(_) => std::future::pending().await,
             }
         };
         tokio::select! {
@@ -280,7 +280,7 @@ async fn run(shared: Arc<Shared>, listener: TcpListener, address: SocketAddr, ta
 }
 
 /// The port stays bound: otherwise another process could take it and answer instead of a refusal.
-enum Door {
+enum Port {
     Open(TcpListener),
     /// Bound, but not listening: connections are refused.
     Shut(TcpSocket),

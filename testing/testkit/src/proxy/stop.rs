@@ -32,7 +32,7 @@ impl Stop {
         }
     }
 
-    /// Counts only messages for which this holds.
+    /// Counts only messages that this accepts.
     #[must_use]
     pub fn counting(mut self, counts: impl Fn(&Message) -> bool + Send + Sync + 'static) -> Self {
         self.counts = Box::new(counts);

@@ -78,7 +78,10 @@ fn a_test_that_hangs_is_named_and_the_others_run() {
     assert!(said.contains(hung), "{said}");
     let passed = "test test_bed::without_a_command_it_says_how_it_is_used ... ok";
     assert!(said.contains(passed), "it comes after the one that hangs: {said}");
-    assert!(said.contains("a reason"), "why the other fails is told: {said}");
+    assert!(
+        said.contains("a reason"),
+        "the output says why the other fails: {said}"
+    );
     assert_eq!(failed(&said), ["deadline::fails", "deadline::hangs"], "{said}");
     let lists = said
         .lines()

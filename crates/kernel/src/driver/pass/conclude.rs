@@ -51,8 +51,8 @@ impl<R: Reconciler> Pass<'_, R> {
         shared.end(object, problem, requeue_after)
     }
 
-    /// A cleanup is never given up. What stands in its way may go without a change of the object, and nobody else takes the
-    /// finalizer away: a problem that a living object would rest with is looked at again as one that waits for a person.
+    /// A cleanup is retried until it succeeds: what blocks it may disappear without a change of the object, and nothing
+    /// else removes the finalizer. A problem that is not retried otherwise is retried like one that waits for a person.
     fn kept_at(&self, problem: Problem) -> Problem {
         if self.subject.is_deleting() && problem.reaction().retry == Retry::Never {
             return problem.with_retry(Class::Human.reaction().retry);
@@ -164,7 +164,7 @@ pub(super) async fn clean_up<R: Reconciler>(shared: &Shared<R>, mut object: R::O
         let mut pass = Pass::new(shared, Arc::clone(&object), Vec::new());
         pass.subject.gone = true;
         let Err(incomplete) = pass.guarded_steps().await else {
-            info!("cleaned up after an object that was deleted while it was made");
+            info!("cleaned up after an object that was deleted during its creation");
             return;
         };
         let delay = shared.settings.backoff.delay(failures);

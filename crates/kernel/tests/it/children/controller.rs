@@ -1,4 +1,4 @@
-//! A controller with a family: as many `ConfigMap`s as a widget's size, and a Deployment.
+//! A controller with a child cache: as many `ConfigMap`s as a widget's size, and a Deployment.
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::Deployment;

@@ -47,7 +47,7 @@ fn calls_for_children(operator: &Running) -> Vec<String> {
 
 #[tokio::test]
 async fn a_child_is_made_with_one_call_and_never_read() {
-    let env = TestEnv::new("family").await;
+    let env = TestEnv::new("children").await;
     let operator = settled(&env, 3).await;
     let mut calls = calls_for_children(&operator);
     calls.sort();
@@ -56,7 +56,7 @@ async fn a_child_is_made_with_one_call_and_never_read() {
 
 #[tokio::test]
 async fn a_restart_reads_and_writes_nothing() {
-    let env = TestEnv::new("family").await;
+    let env = TestEnv::new("children").await;
     drop(settled(&env, 3).await);
     let operator = start(&env, Takeover::Refuse).await;
     operator.readiness.wait().await;
@@ -73,10 +73,10 @@ async fn a_restart_reads_and_writes_nothing() {
 /// Each is a way to change a field of ours.
 #[tokio::test]
 async fn every_change_of_a_child_is_repaired() {
-    let env = TestEnv::new("family").await;
+    let env = TestEnv::new("children").await;
     let operator = settled(&env, 1).await;
     let maps: Api<ConfigMap> = env.api();
-    let is_mended = |map: &ConfigMap| {
+    let is_repaired = |map: &ConfigMap| {
         let of = map.data.as_ref().and_then(|data| data.get("of"));
         let ours = map.metadata.labels.as_ref();
         of.is_some_and(|of| of == "one")
@@ -89,17 +89,17 @@ async fn every_change_of_a_child_is_repaired() {
     ];
     for harm in harms {
         env.merge::<ConfigMap>("one-0", harm).await;
-        operator.wait().until(&maps, "one-0", is_mended).await;
+        operator.wait().until(&maps, "one-0", is_repaired).await;
     }
     let before = maps.get("one-0").await.unwrap();
     env.delete::<ConfigMap>("one-0").await;
-    let is_new = |map: &ConfigMap| map.metadata.uid != before.metadata.uid && is_mended(map);
+    let is_new = |map: &ConfigMap| map.metadata.uid != before.metadata.uid && is_repaired(map);
     operator.wait().until(&maps, "one-0", is_new).await;
 }
 
 #[tokio::test]
 async fn changes_during_downtime_are_repaired() {
-    let env = TestEnv::new("family").await;
+    let env = TestEnv::new("children").await;
     drop(settled(&env, 3).await);
     env.merge::<ConfigMap>("one-0", json!({ "data": { "of": null } }))
         .await;
@@ -112,14 +112,14 @@ async fn changes_during_downtime_are_repaired() {
         .unwrap();
     let operator = start(&env, Takeover::Refuse).await;
     for name in ["one-0", "one-1", "one-2"] {
-        let is_mended = |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data["of"] == "one");
-        operator.wait().until(&maps, name, is_mended).await;
+        let is_repaired = |map: &ConfigMap| map.data.as_ref().is_some_and(|data| data["of"] == "one");
+        operator.wait().until(&maps, name, is_repaired).await;
     }
 }
 
 #[tokio::test]
 async fn what_others_add_is_left_alone_and_wakes_nobody() {
-    let env = TestEnv::new("family").await;
+    let env = TestEnv::new("children").await;
     let operator = settled(&env, 1).await;
     let before = operator.faults.calls().len();
     let theirs = json!({ "metadata": { "annotations": { "theirs": "kept" } }, "data": { "theirs": "kept" } });
@@ -129,10 +129,10 @@ async fn what_others_add_is_left_alone_and_wakes_nobody() {
     // The watches are ordered: an operator that has repaired a later change has received these.
     env.merge::<ConfigMap>("one-0", json!({ "data": { "of": "another" } }))
         .await;
-    let is_mended = |map: &ConfigMap| map.data.as_ref().unwrap()["of"] == "one";
+    let is_repaired = |map: &ConfigMap| map.data.as_ref().unwrap()["of"] == "one";
     let maps: Api<ConfigMap> = env.api();
-    let mended = operator.wait().until(&maps, "one-0", is_mended).await;
-    assert_eq!(mended.data.unwrap()["theirs"], "kept");
+    let repaired = operator.wait().until(&maps, "one-0", is_repaired).await;
+    assert_eq!(repaired.data.unwrap()["theirs"], "kept");
     operator.idle().await;
     let calls = operator.faults.calls().split_off(before);
     let changes: Vec<_> = calls
@@ -147,7 +147,7 @@ async fn what_others_add_is_left_alone_and_wakes_nobody() {
 
 #[tokio::test]
 async fn a_child_that_is_no_longer_intended_is_deleted() {
-    let env = TestEnv::new("family").await;
+    let env = TestEnv::new("children").await;
     let operator = settled(&env, 3).await;
     let maps: Api<ConfigMap> = env.api();
     env.respec("one", json!({ "size": 1 })).await;
@@ -173,7 +173,7 @@ async fn foreign(env: &TestEnv) -> ConfigMap {
 
 #[tokio::test]
 async fn an_existing_child_is_not_changed() {
-    let env = TestEnv::new("family").await;
+    let env = TestEnv::new("children").await;
     let before = foreign(&env).await;
     env.widget("one", sized(1)).await;
     let operator = start(&env, Takeover::Refuse).await;
@@ -185,7 +185,7 @@ async fn an_existing_child_is_not_changed() {
 
 #[tokio::test]
 async fn an_existing_child_is_adopted_if_requested() {
-    let env = TestEnv::new("family").await;
+    let env = TestEnv::new("children").await;
     let before = foreign(&env).await;
     env.widget("one", sized(1)).await;
     let operator = start(&env, Takeover::Adopt).await;

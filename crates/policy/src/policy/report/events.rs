@@ -23,40 +23,40 @@ pub(super) fn of(
         now(kind).filter(|it| it.status == status && was(kind).is_none_or(|was| was.status != status))
     };
     let mut events: Vec<EventRecord> = passed.applied.plan_events.iter().map(plan_event).collect();
-    let mut tell = |event: EventRecord| events.push(event);
+    let mut send = |event: EventRecord| events.push(event);
     if let Some(conflict) = became(condition::CONFLICT, "True") {
-        tell(EventRecord::warning(
+        send(EventRecord::warning(
             "ConflictDetected",
             ACTION,
             &conflict.message,
         ));
     } else if became(condition::CONFLICT, "False").is_some() && was(condition::CONFLICT).is_some() {
-        tell(EventRecord::normal(
+        send(EventRecord::normal(
             "ConflictResolved",
             ACTION,
-            "no other policy declares the same any more",
+            "no other policy declares the same objects",
         ));
     }
     if let Some(paused) = became(condition::PAUSED, "True") {
-        tell(EventRecord::normal("Suspended", ACTION, &paused.message));
+        send(EventRecord::normal("Suspended", ACTION, &paused.message));
     } else if became(condition::PAUSED, "False").is_some() && was(condition::PAUSED).is_some() {
-        tell(EventRecord::normal(
+        send(EventRecord::normal(
             "Resumed",
             ACTION,
             "the policy is reconciled again",
         ));
     }
     if let Some(password) = became(condition::PASSWORD_IN_SPEC, "True") {
-        tell(EventRecord::warning("PasswordInSpec", ACTION, &password.message));
+        send(EventRecord::warning("PasswordInSpec", ACTION, &password.message));
     }
     if let Some(drift) = became(condition::DRIFTED, "True") {
-        tell(EventRecord::normal("DriftDetected", ACTION, &drift.message));
+        send(EventRecord::normal("DriftDetected", ACTION, &drift.message));
     }
     if became(condition::DRIFTED, "False").is_some()
         && was(condition::DRIFTED).is_some()
         && passed.target.is_some_and(|wanted| !wanted.mode.applies())
     {
-        tell(EventRecord::normal(
+        send(EventRecord::normal(
             "PlanClean",
             ACTION,
             "the database is as declared",
@@ -72,14 +72,14 @@ pub(super) fn of(
                     Cause::UnsafeDrop => "UnsafeRoleDropsBlocked",
                     _ => problem.reason,
                 };
-                tell(EventRecord::warning(reason, ACTION, &problem.message));
+                send(EventRecord::warning(reason, ACTION, &problem.message));
             }
         }
         None => {
             if let Some(ready) = became(condition::READY, "True") {
                 let failed_before = was(condition::DEGRADED).is_some_and(|it| it.status == "True");
                 let reason = if failed_before { "Recovered" } else { "Reconciled" };
-                tell(EventRecord::normal(reason, ACTION, &ready.message));
+                send(EventRecord::normal(reason, ACTION, &ready.message));
             }
         }
     }

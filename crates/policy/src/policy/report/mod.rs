@@ -191,7 +191,7 @@ fn failed(
 }
 
 fn suspended(status: PostgresPolicyStatus, conditions: &mut Conditions) -> Report<PostgresPolicyStatus> {
-    let message = "nothing is touched until spec.suspend is false";
+    let message = "the operator changes nothing until spec.suspend is false";
     conditions.set(condition::PAUSED, Truth::True, "Suspended", message);
     conditions.set(condition::READY, Truth::False, "Suspended", message);
     Report {
@@ -347,14 +347,14 @@ fn unmanaged(conditions: &mut Conditions, result: &PassResult) {
 /// Whether the server's identity was verified, and whether its log can be kept clean.
 fn connected(conditions: &mut Conditions, known: &Known<'_>) {
     let (reason, message) = match (known.security.verified, known.security.encrypted) {
-        (true, _) => ("Verified", "the server has proven to be the right one"),
+        (true, _) => ("Verified", "the server's identity is verified"),
         (false, true) => (
             "NotVerified",
-            "the connection is encrypted, but with whom is not checked: use sslmode=verify-full and the server's CA",
+            "the connection is encrypted, but the server is not verified: use sslmode=verify-full and the server's CA",
         ),
         (false, false) => (
             "NotVerified",
-            "the connection is not encrypted, and with whom is not checked: use sslmode=verify-full and the server's CA",
+            "the connection is not encrypted, and the server is not verified: use sslmode=verify-full and the server's CA",
         ),
     };
     let mut message = message.to_owned();
@@ -374,7 +374,8 @@ fn resumed(conditions: &mut Conditions) {
 
 fn password_in_spec(conditions: &mut Conditions, wanted: &Wanted) {
     if wanted.connection.exposes_password {
-        let message = "connection.params.password is readable for everybody who may read the policy; use passwordSecret";
+        let message =
+            "everyone who can read the policy can read connection.params.password; use passwordSecret";
         conditions.set(
             condition::PASSWORD_IN_SPEC,
             Truth::True,

@@ -28,7 +28,7 @@ async fn version(client: &kube::Client) -> String {
 }
 
 /// The real cluster of this run, if it has one that the recording is about.
-async fn original() -> Option<run::Doors> {
+async fn original() -> Option<run::Clients> {
     let kubeconfig = kube::config::Kubeconfig::read_from(real_cluster::kubeconfig()?).unwrap();
     let options = kube::config::KubeConfigOptions::default();
     let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options)
@@ -45,7 +45,7 @@ async fn original() -> Option<run::Doors> {
         ));
         return None;
     }
-    Some(run::Doors {
+    Some(run::Clients {
         admin,
         stranger: kube::Client::try_from(stranger).unwrap(),
     })
@@ -57,7 +57,7 @@ fn chosen() -> Option<String> {
 }
 
 async fn answers(
-    doors: &run::Doors,
+    clients: &run::Clients,
     cases: &[run::Case],
     hook: Option<&run::Hook>,
     recorded: Option<&Value>,
@@ -69,7 +69,7 @@ async fn answers(
         .filter(|case| only.as_deref().is_none_or(|only| case.case.contains(only)))
     {
         let recorded = recorded.map(|recorded| &recorded[&case.case]);
-        let answer = run::run(doors, case, hook, recorded).await;
+        let answer = run::run(clients, case, hook, recorded).await;
         assert!(
             answers.insert(case.case.clone(), answer).is_none(),
             "two cases are called {:?}",
@@ -124,17 +124,17 @@ async fn check(file: &str) {
     };
     let read = || serde_json::from_str(&std::fs::read_to_string(&recording).unwrap()).unwrap();
     let recorded: Value = match original().await {
-        Some(doors) if std::env::var_os("STANCHION_RECORD").is_some() => {
+        Some(clients) if std::env::var_os("STANCHION_RECORD").is_some() => {
             record(
                 &recording,
                 &cases,
-                &answers(&doors, &cases, hook.as_ref(), None).await,
+                &answers(&clients, &cases, hook.as_ref(), None).await,
             );
             read()
         }
-        Some(doors) => {
+        Some(clients) => {
             let recorded = read();
-            let answers = answers(&doors, &cases, hook.as_ref(), Some(&recorded)).await;
+            let answers = answers(&clients, &cases, hook.as_ref(), Some(&recorded)).await;
             compare("original", &recorded, &answers);
             recorded
         }
@@ -145,14 +145,14 @@ async fn check(file: &str) {
         tokio::time::pause();
     }
     let sandbox = Sandbox::builder().start().unwrap();
-    let doors = run::Doors {
+    let clients = run::Clients {
         admin: sandbox.client(),
         stranger: sandbox.client_as(User::anonymous()),
     };
     compare(
         "sandbox",
         &recorded,
-        &answers(&doors, &cases, hook.as_ref(), None).await,
+        &answers(&clients, &cases, hook.as_ref(), None).await,
     );
 }
 

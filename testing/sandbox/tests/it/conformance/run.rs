@@ -34,7 +34,7 @@ pub(crate) struct Hook {
 }
 
 /// The clients of a server.
-pub(crate) struct Doors {
+pub(crate) struct Clients {
     /// With the administrator as user.
     pub(crate) admin: kube::Client,
     /// Without a user, unless a request has a token.
@@ -108,7 +108,7 @@ struct Answer {
     body: Value,
 }
 
-async fn send(doors: &Doors, step: &Step, saved: &BTreeMap<String, String>) -> Answer {
+async fn send(clients: &Clients, step: &Step, saved: &BTreeMap<String, String>) -> Answer {
     let request = fill(&step.request, saved);
     let (method, path) = request.split_once(' ').unwrap();
     let mut builder = Request::builder()
@@ -132,9 +132,9 @@ async fn send(doors: &Doors, step: &Step, saved: &BTreeMap<String, String>) -> A
             if !token.is_empty() {
                 builder = builder.header("authorization", format!("Bearer {token}"));
             }
-            &doors.stranger
+            &clients.stranger
         }
-        None => &doors.admin,
+        None => &clients.admin,
     };
     let body = match (&step.raw, &step.body) {
         (Some(raw), _) => fill(raw, saved),
@@ -187,10 +187,10 @@ fn events(body: &Value) -> usize {
 
 /// The answer that the step waits for: usually the first. A watch lasts a second, in which a busy server may not send
 /// everything, so it is repeated until it has at least the `expected` events.
-async fn ask(doors: &Doors, step: &Step, saved: &BTreeMap<String, String>, expected: usize) -> Answer {
+async fn ask(clients: &Clients, step: &Step, saved: &BTreeMap<String, String>, expected: usize) -> Answer {
     let deadline = tokio::time::Instant::now() + WAIT_TIMEOUT;
     loop {
-        let answer = send(doors, step, saved).await;
+        let answer = send(clients, step, saved).await;
         let is_satisfied = satisfied(step, &answer, saved);
         if is_satisfied && events(&answer.body) >= expected {
             return answer;
@@ -212,7 +212,12 @@ async fn ask(doors: &Doors, step: &Step, saved: &BTreeMap<String, String>, expec
 
 /// The masked answers of all steps that are compared. `recorded` contains the answers that a slow server may still come
 /// to.
-pub(crate) async fn run(doors: &Doors, case: &Case, hook: Option<&Hook>, recorded: Option<&Value>) -> Value {
+pub(crate) async fn run(
+    clients: &Clients,
+    case: &Case,
+    hook: Option<&Hook>,
+    recorded: Option<&Value>,
+) -> Value {
     let unique = format!("c{:08x}", rand::random::<u32>());
     let mut saved = BTreeMap::from([
         ("ns".to_owned(), unique.clone()),
@@ -223,21 +228,21 @@ pub(crate) async fn run(doors: &Doors, case: &Case, hook: Option<&Hook>, recorde
         saved.insert("authority".to_owned(), STANDARD.encode(&hook.authority));
     }
     let namespace = Step::simple("POST /api/v1/namespaces", json!({"metadata": {"name": unique}}));
-    send(doors, &namespace, &saved).await;
+    send(clients, &namespace, &saved).await;
     // Objects that a controller creates in every namespace would be in some lists and not in others.
     let mut furnished = Step::simple(
         "GET /api/v1/namespaces/{ns}/configmaps/kube-root-ca.crt",
         Value::Null,
     );
     furnished.until.insert("code".to_owned(), json!(200));
-    ask(doors, &furnished, &saved, 0).await;
+    ask(clients, &furnished, &saved, 0).await;
     let mut answers = Vec::new();
     for step in &case.steps {
         let expected = match recorded {
             Some(recorded) if !step.quiet => events(&recorded[answers.len()]["body"]),
             _ => 0,
         };
-        let answer = ask(doors, step, &saved, expected).await;
+        let answer = ask(clients, step, &saved, expected).await;
         for (name, pointer) in &step.save {
             let value = answer.body.pointer(pointer);
             let value = value.map_or_else(

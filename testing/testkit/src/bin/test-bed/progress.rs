@@ -126,10 +126,7 @@ mod tests {
         printed.extend(["test other ... ok\n"; 9]);
         let (progress, now) = after(&printed);
         assert_eq!(progress.overdue(DEADLINE, now), None);
-        assert!(
-            !progress.is_done("slow"),
-            "it failed: why is told by a second run"
-        );
+        assert!(!progress.is_done("slow"), "it failed: a second run shows why");
     }
 
     #[test]

@@ -42,7 +42,7 @@ fn a_failure_is_counted_and_reported_once() {
 
     let second = problem(&later(&json!({}), first), &away);
     assert_eq!(second.status.transient_failure_count, 2);
-    assert!(second.events.is_empty(), "told once");
+    assert!(second.events.is_empty(), "sent once");
 
     let weak = Problem::human("InsufficientPrivileges", "no CREATEROLE");
     let third = problem(&later(&json!({}), second), &weak);
