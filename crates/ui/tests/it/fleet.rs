@@ -37,7 +37,7 @@ async fn objects_are_listed_filtered_and_shown() {
     assert!(page.contains("Nothing matches"), "{page}");
     let page = browser.get(&format!("/o/{here}/alice"), &[]).await;
     assert_eq!(page.status, 200);
-    assert!(page.text.contains("has not looked at it yet"), "{}", page.text);
+    assert!(page.text.contains("has not reconciled it yet"), "{}", page.text);
     assert_eq!(browser.get(&format!("/o/{here}/nobody"), &[]).await.status, 404);
     assert_eq!(
         browser
