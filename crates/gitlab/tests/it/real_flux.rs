@@ -128,7 +128,7 @@ impl TestEnv {
             ..Tenants::default()
         });
         let operator = env.operator().await;
-        env.brought().await;
+        env.create_provided_secrets().await;
         Some((env, operator, shared))
     }
 
