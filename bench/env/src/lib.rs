@@ -13,11 +13,13 @@
 
 mod connections;
 mod env;
+mod programs;
 mod usage;
 
 use std::process::ExitCode;
 
 pub use env::{BenchEnv, Checkpoint, Counted, DATABASE, OURS, PASSWORD, RIVAL};
+pub use programs::Programs;
 pub use usage::Usage;
 
 /// The `main` of a bench: parses its arguments, runs it, and exits with 1 if it finds a failure. Times are no failure.

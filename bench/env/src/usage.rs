@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 /// The kernel's unit of CPU time (`USER_HZ`), the same on every Linux.
-const TICKS_A_SECOND: u64 = 100;
+pub(crate) const TICKS_A_SECOND: u64 = 100;
 const KIB_A_MIB: f64 = 1024.0;
 
 /// CPU time and memory of a process.
@@ -12,6 +12,7 @@ pub struct Usage {
     /// In user and kernel mode, all threads.
     pub cpu: Duration,
     resident_kib: u32,
+    file_kib: u32,
     peak_kib: u32,
 }
 
@@ -38,6 +39,7 @@ impl Usage {
         Self {
             cpu: Duration::from_millis(ticks * 1000 / TICKS_A_SECOND),
             resident_kib: kib("VmRSS"),
+            file_kib: kib("RssFile"),
             peak_kib: kib("VmHWM"),
         }
     }
@@ -47,6 +49,12 @@ impl Usage {
         f64::from(self.resident_kib) / KIB_A_MIB
     }
 
+    /// The part of the current memory that belongs to files: pages of the program and of libraries, which the kernel can
+    /// drop and read again. The rest is the program's own data.
+    pub fn file_mib(&self) -> f64 {
+        f64::from(self.file_kib) / KIB_A_MIB
+    }
+
     /// Maximum memory.
     pub fn peak_mib(&self) -> f64 {
         f64::from(self.peak_kib) / KIB_A_MIB
@@ -54,8 +62,8 @@ impl Usage {
 
     /// Both, for a row.
     pub fn memory(&self) -> String {
-        let (now, most) = (self.resident_mib(), self.peak_mib());
-        format!("{now:.1} MiB ({most:.1} MiB at most)")
+        let (now, file, most) = (self.resident_mib(), self.file_mib(), self.peak_mib());
+        format!("{now:.1} MiB, {file:.1} of it pages of files ({most:.1} MiB at most)")
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) struct Figures {
     /// The CPU time when idle.
     pub(crate) rest_cpu: Duration,
     pub(crate) resident_mib: f64,
+    pub(crate) file_mib: f64,
     pub(crate) peak_mib: f64,
 }
 
@@ -84,6 +85,7 @@ pub(crate) async fn measure(operator: &Operator, load: Load, rest: Duration) -> 
         minutes: rest.as_secs_f64() / 60.0,
         rest_cpu: usage.cpu.saturating_sub(before.cpu),
         resident_mib: usage.resident_mib(),
+        file_mib: usage.file_mib(),
         peak_mib: usage.peak_mib(),
     }
 }

@@ -5,7 +5,7 @@ use crate::measure::{Figures, Load, number};
 /// A figure by name, with its number of decimals.
 type Row = (&'static str, usize, fn(&Figures) -> f64);
 
-const ROWS: [Row; 12] = [
+const ROWS: [Row; 13] = [
     ("all Ready after, s", 1, |it| it.ready.as_secs_f64()),
     ("  API calls", 0, |it| number(it.made.calls())),
     ("  of which writes", 0, |it| number(it.made.writes)),
@@ -23,6 +23,7 @@ const ROWS: [Row; 12] = [
         it.rest_cpu.as_secs_f64() * 1000.0 / it.minutes
     }),
     ("memory, MiB", 1, |it| it.resident_mib),
+    ("  of which pages of files", 1, |it| it.file_mib),
     ("  at most", 1, |it| it.peak_mib),
 ];
 

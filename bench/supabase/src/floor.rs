@@ -4,16 +4,17 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use kube::Api;
 use kube::api::ListParams;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use stanchion_bench_env::row;
+use stanchion_bench_env::{Programs, row};
 
-use crate::seconds;
 use crate::setup::{BenchSetup, name};
+use crate::{seconds, timeline};
 
 /// How often the readiness is checked: seldom, because listing all objects is work for the measured server.
 const GLANCE: Duration = Duration::from_secs(2);
@@ -35,13 +36,16 @@ pub(crate) async fn measure(binary: &Path, projects: usize) {
         let named = move |text: &String| text.replace(&name(0), &name(number));
         pattern.iter().map(named).collect::<Vec<_>>()
     });
-    let start = Instant::now();
+    let (start, began, before) = (Instant::now(), Timestamp::now(), Programs::now());
     let parsed = children.map(|text| serde_json::from_str(&text).expect("an object"));
     setup.env.create(parsed).await;
     while !are_available(&setup).await {
         tokio::time::sleep(GLANCE).await;
     }
-    row("the cluster alone needs", &seconds(start.elapsed()));
+    let (took, programs) = (start.elapsed(), Programs::now());
+    row("the cluster alone needs", &seconds(took));
+    timeline::print(&setup, began).await;
+    programs.print_since(&before);
 }
 
 /// The objects of a kind as text.

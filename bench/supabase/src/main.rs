@@ -1,6 +1,7 @@
 //! Measures the cost of many Supabase projects: create, idle, change, restart, delete.
 //!
-//!     cargo run -p stanchion-bench-supabase -- --binary target/release/stanchion [--projects 100] [--seconds 60]
+//!     cargo run -p stanchion-bench-supabase -- --binary target/release/stanchion [--projects 100] [--seconds 60] \
+//!         [--only creation]
 //!
 //! The operator runs as a user starts it, on a real control plane, with a real S3 server and a separate database for
 //! each project, which it initialises. Requests are counted in the API server's audit log. A write of an idle operator,
@@ -21,14 +22,16 @@ mod floor;
 mod harm;
 mod restarts;
 mod setup;
+mod timeline;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
+use jiff::Timestamp;
 use setup::BenchSetup;
-use stanchion_bench_env::{Usage, row};
+use stanchion_bench_env::{Programs, Usage, row};
 use tokio::time::sleep;
 
 /// What to measure.
@@ -43,6 +46,18 @@ struct Arguments {
     /// Duration of the idle phase in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u64,
+    /// Measure only this part
+    #[arg(long)]
+    only: Option<Part>,
+}
+
+/// A part of the bench that can be measured alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The creation, and the time that the cluster alone needs
+    Creation,
+    /// Restarts, after an unmeasured creation
+    Restarts,
 }
 
 fn main() -> ExitCode {
@@ -50,44 +65,49 @@ fn main() -> ExitCode {
 }
 
 /// Runs the bench; returns whether it found no failure.
-async fn bench(
-    Arguments {
+async fn bench(arguments: Arguments) -> bool {
+    let Arguments {
         binary,
         projects,
         seconds,
-    }: Arguments,
-) -> bool {
+        only,
+    } = arguments;
     let setup = BenchSetup::new(projects).await;
     let operator = setup.operator(&binary);
     // The cost of the start does not belong to a project.
     setup.env.unwritten().await;
-    let kept = [
-        made(&setup, projects, operator.pid()).await,
-        idle(&setup, seconds, operator.pid()).await,
-        changes::measure(&setup, projects).await,
-    ];
+    let mut kept = vec![made(&setup, projects, operator.pid()).await];
+    if only.is_none() {
+        kept.push(idle(&setup, seconds, operator.pid()).await);
+        kept.push(changes::measure(&setup, projects).await);
+    }
     drop(operator);
-    let restarted = [
-        restarts::in_order(&setup, &binary).await,
-        restarts::with_drift(&setup, &binary, projects, 10).await,
-        restarts::with_drift(&setup, &binary, projects, 1).await,
-        changes::deletion(&setup, &binary).await,
-    ];
-    restarts::floor(&setup, projects).await;
+    if only != Some(Part::Creation) {
+        kept.extend([
+            restarts::in_order(&setup, &binary).await,
+            restarts::with_drift(&setup, &binary, projects, 10).await,
+            restarts::with_drift(&setup, &binary, projects, 1).await,
+            changes::deletion(&setup, &binary).await,
+        ]);
+        restarts::floor(&setup, projects).await;
+    }
     // Its cluster would disturb the next one.
     drop(setup);
-    floor::measure(&binary, projects).await;
-    kept.into_iter().chain(restarted).all(|kept| kept)
+    if only != Some(Part::Restarts) {
+        floor::measure(&binary, projects).await;
+    }
+    kept.into_iter().all(|kept| kept)
 }
 
 /// Creates the projects.
 async fn made(setup: &BenchSetup, projects: usize, pid: u32) -> bool {
     let (checkpoint, start) = (setup.env.checkpoint(), Instant::now());
+    let (began, before) = (Timestamp::now(), Programs::now());
     setup.create(projects).await;
     setup.running(1).await;
     let first = start.elapsed();
     setup.running(projects).await;
-    let (took, usage) = (start.elapsed(), Usage::of(pid));
+    let (took, usage, programs) = (start.elapsed(), Usage::of(pid), Programs::now());
     setup.env.unwritten().await;
     let counted = setup.env.count(&checkpoint).await;
     let count = f64::from(u32::try_from(projects).expect("a count"));
@@ -95,6 +115,8 @@ async fn made(setup: &BenchSetup, projects: usize, pid: u32) -> bool {
     row("projects", &projects.to_string());
     row("first running after", &seconds(first));
     row("all running after", &seconds(took));
+    timeline::print(setup, began).await;
+    programs.print_since(&before);
     row(
         "API calls a project",
         &format!("{:.1} ({} writes in all)", calls / count, counted.writes),

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use kube::Client;
 use kube::core::ApiResource;
+use kube::core::object::HasStatus;
+use kube::{Client, Resource};
 use stanchion_api::{
     GitlabInstance, GitlabProfile, GitlabVersionMap, PostgresInstance, PostgresPolicy, PostgresPolicyPlan,
     PostgresUser, SupabaseProject,
@@ -26,7 +27,7 @@ pub(crate) struct Controller {
     /// The name for `--controllers`.
     pub(crate) name: &'static str,
     /// The kinds that the cluster must serve.
-    pub(crate) kinds: fn() -> Vec<ApiResource>,
+    pub(crate) kinds: fn() -> Vec<Kind>,
     /// All RBAC rules that it needs.
     pub(crate) rules: fn() -> Vec<Rule>,
     /// The roles that it binds for others, by name.
@@ -37,14 +38,37 @@ pub(crate) struct Controller {
     pub(crate) add: fn(&Setup, &[Scope], &mut Operator),
 }
 
+/// A kind that the cluster must serve.
+pub(crate) struct Kind {
+    pub(crate) resource: ApiResource,
+    /// Whether it has a status subresource. The CRD says so, too, but its schema takes megabytes to build.
+    pub(crate) has_status: bool,
+}
+
+impl Kind {
+    fn with_status<K: Resource<DynamicType = ()> + HasStatus>() -> Self {
+        Self {
+            resource: ApiResource::erase::<K>(&()),
+            has_status: true,
+        }
+    }
+
+    fn without_status<K: Resource<DynamicType = ()>>() -> Self {
+        Self {
+            resource: ApiResource::erase::<K>(&()),
+            has_status: false,
+        }
+    }
+}
+
 /// The table.
 pub(crate) const ALL: &[Controller] = &[
     Controller {
         name: "user",
         kinds: || {
             vec![
-                ApiResource::erase::<PostgresUser>(&()),
-                ApiResource::erase::<PostgresInstance>(&()),
+                Kind::with_status::<PostgresUser>(),
+                Kind::with_status::<PostgresInstance>(),
             ]
         },
         rules: || [rules::<UserController>(), rules::<InstanceController>()].concat(),
@@ -65,7 +89,7 @@ pub(crate) const ALL: &[Controller] = &[
     },
     Controller {
         name: "supabase",
-        kinds: || vec![ApiResource::erase::<SupabaseProject>(&())],
+        kinds: || vec![Kind::with_status::<SupabaseProject>()],
         rules: rules::<ProjectController>,
         roles: Vec::new,
         webhooks: |client, scopes, _| stanchion_supabase::webhooks(client, scopes),
@@ -84,8 +108,8 @@ pub(crate) const ALL: &[Controller] = &[
         name: "policy",
         kinds: || {
             vec![
-                ApiResource::erase::<PostgresPolicy>(&()),
-                ApiResource::erase::<PostgresPolicyPlan>(&()),
+                Kind::with_status::<PostgresPolicy>(),
+                Kind::with_status::<PostgresPolicyPlan>(),
             ]
         },
         rules: rules::<PolicyController>,
@@ -106,9 +130,9 @@ pub(crate) const ALL: &[Controller] = &[
         name: "gitlab",
         kinds: || {
             vec![
-                ApiResource::erase::<GitlabInstance>(&()),
-                ApiResource::erase::<GitlabProfile>(&()),
-                ApiResource::erase::<GitlabVersionMap>(&()),
+                Kind::with_status::<GitlabInstance>(),
+                Kind::without_status::<GitlabProfile>(),
+                Kind::without_status::<GitlabVersionMap>(),
             ]
         },
         rules: rules::<GitlabController>,
@@ -175,5 +199,32 @@ impl Choice {
         ALL.iter().filter(|controller| {
             self.controllers.is_empty() || self.controllers.iter().any(|name| name == controller.name)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use kube::ResourceExt as _;
+
+    use super::ALL;
+
+    #[test]
+    fn kinds_have_a_status_if_their_crds_have_one() {
+        let kinds = ALL.iter().flat_map(|controller| (controller.kinds)());
+        let kinds = kinds.map(|kind| {
+            let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
+            (name, kind.has_status)
+        });
+        let crds = stanchion_api::crds().into_iter().map(|crd| {
+            let mut versions = crd.spec.versions.iter();
+            let has_status = versions.any(|version| {
+                let subresources = version.subresources.as_ref();
+                subresources.is_some_and(|subresources| subresources.status.is_some())
+            });
+            (crd.name_any(), has_status)
+        });
+        assert_eq!(kinds.collect::<BTreeMap<_, _>>(), crds.collect());
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn files(chart: &Path) -> Result<Vec<(PathBuf, String)>, GenerateErro
     let crds = stanchion_api::crds();
     for controller in controllers::ALL {
         for kind in (controller.kinds)() {
-            let name = format!("{}.{}", kind.plural, kind.group);
+            let name = format!("{}.{}", kind.resource.plural, kind.resource.group);
             for crd in crds.iter().filter(|crd| crd.name_any() == name) {
                 let folder = chart.join("files/crds").join(controller.name);
                 // The chart sets name and labels.

@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::version::Info;
-use kube::core::ApiResource;
-use kube::{Client, ResourceExt as _};
+use kube::Client;
 use stanchion_kernel::driver::Settings;
 use stanchion_kernel::problem::chain;
 use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
+
+use crate::controllers::Kind;
 
 /// Timeout of the cluster's answer.
 const REACHABLE_WITHIN: Duration = Duration::from_secs(5);
@@ -56,11 +56,7 @@ pub(crate) struct ClusterInfo {
 }
 
 /// Checks the cluster. It needs no permissions: every user may read the version and the discovery documents.
-pub(crate) async fn check(
-    client: &Client,
-    url: &str,
-    kinds: &[ApiResource],
-) -> Result<ClusterInfo, PreflightError> {
+pub(crate) async fn check(client: &Client, url: &str, kinds: &[Kind]) -> Result<ClusterInfo, PreflightError> {
     let unreachable = |why: String| PreflightError::Unreachable {
         url: url.to_owned(),
         why,
@@ -110,49 +106,28 @@ fn is_in_pod() -> bool {
     std::env::var_os("KUBERNETES_SERVICE_HOST").is_some()
 }
 
-/// The kinds with a status, as `plural.group`.
-fn with_status() -> Vec<String> {
-    let has_status = |crd: &CustomResourceDefinition| {
-        let mut subresources = crd
-            .spec
-            .versions
-            .iter()
-            .filter_map(|version| version.subresources.as_ref());
-        subresources.any(|subresources| subresources.status.is_some())
-    };
-    let crds = stanchion_api::crds().into_iter().filter(has_status);
-    crds.map(|crd| crd.name_any()).collect()
-}
-
 /// The kinds that are not served, or not with their status subresource.
-async fn missing(client: &Client, kinds: &[ApiResource]) -> Result<Vec<String>, kube::Error> {
-    let mut plurals_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+async fn missing(client: &Client, kinds: &[Kind]) -> Result<Vec<String>, kube::Error> {
+    let mut by_version: BTreeMap<&str, Vec<&Kind>> = BTreeMap::new();
     for kind in kinds {
-        plurals_of
-            .entry(&kind.api_version)
-            .or_default()
-            .push(&kind.plural);
+        let version = &kind.resource.api_version;
+        by_version.entry(version).or_default().push(kind);
     }
-    let with_status = with_status();
     let mut missing = Vec::new();
-    for (group_version, plurals) in plurals_of {
+    for (group_version, kinds) in by_version {
         let served: Vec<String> = match client.list_api_group_resources(group_version).await {
             Ok(list) => list.resources.into_iter().map(|resource| resource.name).collect(),
             // The response for a missing group is not a Status, so only its code counts.
             Err(kube::Error::Api(status)) if status.code == 404 => Vec::new(),
             Err(error) => return Err(error),
         };
-        let group = group_version.split_once('/').map_or("", |(group, _)| group);
         let is_served = |name: &str| served.iter().any(|served| served == name);
-        let lacks_status = |plural: &str| {
-            with_status.contains(&format!("{plural}.{group}")) && !is_served(&format!("{plural}/status"))
+        let is_missing = |kind: &&Kind| {
+            let plural = &kind.resource.plural;
+            !is_served(plural) || (kind.has_status && !is_served(&format!("{plural}/status")))
         };
-        missing.extend(
-            plurals
-                .into_iter()
-                .filter(|plural| !is_served(plural) || lacks_status(plural))
-                .map(|plural| format!("{plural}.{group_version}")),
-        );
+        let named = |kind: &Kind| format!("{}.{group_version}", kind.resource.plural);
+        missing.extend(kinds.into_iter().filter(is_missing).map(named));
     }
     Ok(missing)
 }

@@ -48,7 +48,7 @@ fn needed(snapshot: &Snapshot) -> BTreeSet<String> {
                 .any(|installation| installation.runs(row.name))
     });
     rows.flat_map(|row| (row.kinds)())
-        .map(|kind| format!("{}.{}", kind.plural, kind.group))
+        .map(|kind| format!("{}.{}", kind.resource.plural, kind.resource.group))
         .collect()
 }
 

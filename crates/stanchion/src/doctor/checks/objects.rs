@@ -107,7 +107,7 @@ fn watcher<'a, 'b>(installations: &'a [Installation<'b>], object: &Value) -> Opt
     let controller = controllers::ALL.iter().find(|row| {
         (row.kinds)()
             .iter()
-            .any(|kind| object["kind"] == kind.kind.as_str())
+            .any(|kind| object["kind"] == kind.resource.kind.as_str())
     });
     installations.iter().find(|installation| {
         installation.watches(text(object, "/metadata/namespace"))
