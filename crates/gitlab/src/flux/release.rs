@@ -87,17 +87,18 @@ impl Release {
         let data = &object.data;
         let text = |path: &str| data.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let suspended = data.pointer("/spec/suspend") == Some(&Value::Bool(true));
+        let terminating = object.metadata.deletion_timestamp.is_some();
         Self {
             object: object.metadata.name.clone().unwrap_or_default(),
             name: text("/spec/releaseName"),
             chart: text("/spec/chart/spec/version").unwrap_or_default(),
             account: text("/spec/serviceAccountName"),
-            progress: progress(data, object.metadata.generation, suspended),
+            progress: progress(data, object.metadata.generation, suspended, terminating),
             running: running(data),
             working_since: working_since(data),
             timeout: text("/spec/timeout").and_then(|text| text.parse().ok()),
             suspended,
-            terminating: object.metadata.deletion_timestamp.is_some(),
+            terminating,
         }
     }
 
@@ -142,8 +143,8 @@ impl Release {
 }
 
 /// `Ready` is current only if both the condition and the status have the current generation: each survives a change of
-/// the object.
-fn progress(data: &Value, generation: Option<i64>, suspended: bool) -> Progress {
+/// the object. The deletion itself is a new generation, and does not end what Flux does for the one before.
+fn progress(data: &Value, generation: Option<i64>, suspended: bool, terminating: bool) -> Progress {
     let conditions = data.pointer("/status/conditions").and_then(Value::as_array);
     let ready = conditions
         .into_iter()
@@ -158,9 +159,9 @@ fn progress(data: &Value, generation: Option<i64>, suspended: bool) -> Progress 
         Progress::Working(words.into())
     };
     let Some(ready) = ready else { return waiting() };
-    let speaks_of_now = ready["observedGeneration"]
-        .as_i64()
-        .is_none_or(|observed| Some(observed) == generation);
+    let speaks_of_now = ready["observedGeneration"].as_i64().is_none_or(|observed| {
+        Some(observed) == generation || terminating && observed.checked_add(1) == generation
+    });
     if !speaks_of_now {
         return waiting();
     }

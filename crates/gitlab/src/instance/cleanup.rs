@@ -257,12 +257,13 @@ mod tests {
 
     use super::*;
 
-    fn described(status: &str, reason: &str, message: &str) -> (&'static str, String) {
+    /// What an instance waits for whose release is deleted, which is its second generation.
+    fn described(observed: i64, status: &str, reason: &str, message: &str) -> (&'static str, String) {
         let release: DynamicObject = serde_json::from_value(json!({
-            "metadata": { "name": "shop-gitlab", "generation": 1, "deletionTimestamp": "2026-01-01T00:10:00Z" },
+            "metadata": { "name": "shop-gitlab", "generation": 2, "deletionTimestamp": "2026-01-01T00:10:00Z" },
             "spec": { "timeout": "45m0s", "releaseName": "shop" },
             "status": { "conditions": [{
-                "type": "Ready", "status": status, "reason": reason, "message": message, "observedGeneration": 1,
+                "type": "Ready", "status": status, "reason": reason, "message": message, "observedGeneration": observed,
                 "lastTransitionTime": "2026-01-01T00:00:00Z",
             }]},
         }))
@@ -275,6 +276,7 @@ mod tests {
     #[test]
     fn a_pending_uninstall_is_reported_with_its_deadline() {
         let (reason, words) = described(
+            1,
             "Unknown",
             "Progressing",
             "Running 'install' action with timeout of 45m0s",
@@ -288,10 +290,10 @@ mod tests {
         ] {
             assert!(words.contains(part), "{words}");
         }
-        let (reason, words) = described("True", "InstallSucceeded", "");
+        let (reason, words) = described(1, "True", "InstallSucceeded", "");
         assert_eq!(reason, "Uninstalling");
         assert!(words.contains("\"finalizers\":null"), "{words}");
-        let (reason, words) = described("False", "UninstallFailed", "no rights.");
+        let (reason, words) = described(2, "False", "UninstallFailed", "no rights.");
         assert_eq!(reason, "UninstallFailed");
         assert!(words.contains("no rights."), "{words}");
     }

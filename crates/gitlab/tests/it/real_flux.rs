@@ -15,7 +15,7 @@ use stanchion_gitlab::account;
 use stanchion_gitlab::charts::Tenants;
 use stanchion_gitlab::flux::HELM_RELEASE;
 use stanchion_kernel::rbac::merge;
-use stanchion_testenv::TestNamespace;
+use stanchion_testenv::{TestNamespace, condition};
 use stanchion_testkit::cluster::{Cluster, Flux, Kind};
 use stanchion_testkit::files::FileServer;
 use stanchion_testkit::scratch::Scratch;
@@ -23,7 +23,7 @@ use stanchion_testkit::{helm, report};
 use tokio::sync::OnceCell;
 
 use crate::definitions;
-use crate::test_env::{MAP, Running, TestEnv, ready};
+use crate::test_env::{MAP, Running, TestEnv};
 
 /// The versions of the chart, with those of GitLab.
 const CHARTS: [(&str, &str); 3] = [("8.8.7", "17.8.7"), ("8.11.8", "17.11.7"), ("9.2.8", "18.2.8")];
@@ -224,8 +224,15 @@ async fn a_deletion_while_flux_installs_says_until_when_and_can_be_cut_short() {
         .eventually("Flux at work", async || env.has_pods().await)
         .await;
     env.delete("shop").await;
-    let waiting = env.shows("shop", Phase::Terminating, "WaitingForFlux").await;
-    let words = ready(&waiting).1;
+    let waits = ("True".to_owned(), "WaitingForFlux".to_owned());
+    let waiting = env
+        .until("shop", |instance| {
+            condition(instance, "Reconciling").as_ref() == Some(&waits)
+        })
+        .await;
+    let status = waiting.status.unwrap();
+    assert_eq!(status.phase, Some(Phase::Terminating));
+    let words = status.message.unwrap();
     for part in ["Running 'install' action", "at the latest", "helm uninstall shop"] {
         assert!(words.contains(part), "{words}");
     }
