@@ -77,10 +77,10 @@ struct Stat {
 }
 
 impl Stat {
-    fn parse(stat: &str) -> Option<Self> {
+    fn parse(line: &str) -> Option<Self> {
         // The name, in parentheses, may contain anything.
-        let (start, rest) = stat.rsplit_once(')')?;
-        let (pid, name) = start.split_once(" (")?;
+        let (head, rest) = line.rsplit_once(')')?;
+        let (pid, name) = head.split_once(" (")?;
         let fields: Vec<&str> = rest.split_whitespace().collect();
         let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
         Some(Self {
