@@ -27,8 +27,6 @@ pub(super) struct Catalog {
     pub(super) verifiers: BTreeMap<String, SecretString>,
     /// Whether all of them are known to match the passwords.
     pub(super) proven: bool,
-    /// The verifiers that were just made from the passwords. One that is stored unchanged matches.
-    pub(super) sent: BTreeMap<String, SecretString>,
     /// The existing objects that the steps use.
     pub(super) found: Vec<Found>,
 }
@@ -255,7 +253,6 @@ fn first(answers: &[Vec<Row>]) -> Result<Option<Catalog>, RowError> {
         steps: BTreeMap::new(),
         verifiers: BTreeMap::new(),
         proven: false,
-        sent: BTreeMap::new(),
         found: isolation::of_rows(found)?,
     }))
 }
@@ -381,7 +378,6 @@ pub(super) fn fresh(version: u32, attributes: stanchion_postgres::server::Attrib
         steps: BTreeMap::new(),
         verifiers: BTreeMap::new(),
         proven: false,
-        sent: BTreeMap::new(),
         found: Vec::new(),
     }
 }

@@ -1,10 +1,7 @@
 //! Runs the steps: under the lock, in one transaction, and then in the internal database.
 
-use std::collections::BTreeMap;
-
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use secrecy::SecretString;
 use stanchion_kernel::{Class, Problem};
 use stanchion_postgres::{
     Begin, ConnectionConfig, Error, Kind, Pools, ReadSession, Session, Statement, lock,
@@ -50,10 +47,10 @@ pub async fn initialise(
     request: &Request,
     mut random: StdRng,
 ) -> Result<Outcome, Problem> {
-    let mut progress = Progress::default();
+    let mut ran = Vec::new();
     let mut last = None;
     for _ in 0..PASSES {
-        match once(pools, target, request, &mut random, &mut progress).await {
+        match once(pools, target, request, &mut random, &mut ran).await {
             Ok(Some(outcome)) => return Ok(outcome),
             // Something was done: check what is left, and what could not be done.
             Ok(None) => {}
@@ -77,77 +74,26 @@ fn is_collision(problem: &Problem) -> bool {
         && cause.is_some_and(|error| error.kind() == Kind::Server && !error.is_connectivity())
 }
 
-/// What the attempts have done so far.
-#[derive(Default)]
-struct Progress {
-    ran: Vec<&'static str>,
-    /// The verifiers that were sent, by role.
-    sent: BTreeMap<String, SecretString>,
-}
-
-/// The result of an attempt in the project's database.
-enum Attempt {
-    /// Nothing is left to do.
-    Complete(Outcome),
-    /// Everything that was left to do is done.
-    Changed,
-    /// The same, and the internal database comes next. With the oid that it has if it is ours.
-    Internal(Box<Pending>, u32),
-}
-
-/// One attempt: `None` if it changed something that has to be checked in another session.
+/// One attempt: `None` if it changed something.
 async fn once(
     pools: &Pools,
     target: &ConnectionConfig,
     request: &Request,
     random: &mut StdRng,
-    progress: &mut Progress,
+    ran: &mut Vec<&'static str>,
 ) -> Result<Option<Outcome>, Problem> {
     // Roles belong to the server: two concurrent projects would wait for each other within their transactions.
-    let ([server, _database], mut session) = pools.exclusive_on_server(target, lock::TURN).await?;
-    let mut attempt = attempt_in(&mut session, target, request, random, progress).await?;
-    // The check needs no turn at the server. It uses the same session, because a new one would have to read the catalog into
-    // its caches again.
-    drop(server);
-    if matches!(attempt, Attempt::Changed) {
-        attempt = attempt_in(&mut session, target, request, random, progress).await?;
-    }
-    let (pending, oid) = match attempt {
-        Attempt::Complete(outcome) => return Ok(Some(outcome)),
-        Attempt::Changed => return Ok(None),
-        Attempt::Internal(pending, oid) => (pending, oid),
-    };
-    if pending.creates_database {
-        create_database(&mut session, &pending.names.internal_database(), oid).await?;
-    }
-    // One connection at a time, so that two projects do not wait for each other's second one.
-    drop(session);
-    if !pending.internal.is_empty() {
-        in_internal_database(pools, target, &pending).await?;
-        let ran = pending.internal.iter().map(|step| step.name);
-        progress.ran.extend(ran);
-    }
-    Ok(None)
-}
-
-async fn attempt_in(
-    session: &mut Session,
-    target: &ConnectionConfig,
-    request: &Request,
-    random: &mut StdRng,
-    progress: &mut Progress,
-) -> Result<Attempt, Problem> {
+    let (_turns, mut session) = pools.exclusive_on_server(target, lock::TURN).await?;
     let (transaction, answers) = session
         .begin(&begin(), &catalog::questions(&request.project))
         .await?;
-    let mut catalog = understood(&Source::Transaction(&transaction), request, &answers).await?;
-    catalog.sent.clone_from(&progress.sent);
+    let catalog = understood(&Source::Transaction(&transaction), request, &answers).await?;
     let pending = pending::pending(&catalog, request, random)?;
     if pending.is_empty() {
         transaction.roll_back().await;
-        return Ok(Attempt::Complete(Outcome {
+        return Ok(Some(Outcome {
             names: pending.names,
-            ran: std::mem::take(&mut progress.ran),
+            ran: std::mem::take(ran),
             notes: pending.notes,
             verified: VerifiedPasswords::of(&catalog.verifiers),
         }));
@@ -158,15 +104,20 @@ async fn attempt_in(
         let committed = transaction.commit(&pending.statements).await;
         committed.map_err(|error| blamed(error, &pending))?;
         tracing::info!(server = %target, database = target.database(), steps = ?pending.steps(), "database initialised");
-        progress.ran.extend(pending.steps());
-        progress.sent.extend(pending.verifiers.iter().cloned());
+        ran.extend(pending.steps());
     }
-    if !pending.creates_database && pending.internal.is_empty() {
-        return Ok(Attempt::Changed);
+    if pending.creates_database {
+        let name = pending.names.internal_database();
+        let oid = created_objects::database_oid(&request.project, catalog.database.oid, &name);
+        create_database(&mut session, &name, oid).await?;
     }
-    let name = pending.names.internal_database();
-    let oid = created_objects::database_oid(&request.project, catalog.database.oid, &name);
-    Ok(Attempt::Internal(Box::new(pending), oid))
+    // One connection at a time, so that two projects do not wait for each other's second one.
+    drop(session);
+    if !pending.internal.is_empty() {
+        in_internal_database(pools, target, &pending).await?;
+        ran.extend(pending.internal.iter().map(|step| step.name));
+    }
+    Ok(None)
 }
 
 fn begin() -> Begin {

@@ -240,14 +240,10 @@ impl One<'_> {
     }
 
     fn is_set(&self, password: &SecretString) -> bool {
-        let Some(stored) = self.catalog.verifiers.get(&self.name) else {
-            return false;
-        };
-        let stored = stored.expose_secret();
-        let sent = self.catalog.sent.get(&self.name);
-        self.catalog.proven
-            || sent.is_some_and(|sent| sent.expose_secret() == stored)
-            || scram::matches(password, stored) == Some(true)
+        let stored = self.catalog.verifiers.get(&self.name);
+        stored.is_some_and(|stored| {
+            self.catalog.proven || scram::matches(password, stored.expose_secret()) == Some(true)
+        })
     }
 
     fn verifier(

@@ -40,8 +40,6 @@ pub(super) struct Pending {
     /// The remaining steps in the internal database.
     pub(super) internal: Vec<&'static Step>,
     pub(super) notes: Vec<Note>,
-    /// The verifiers among the statements, by role.
-    pub(super) verifiers: Vec<(String, SecretString)>,
     /// The server's properties, for steps that it does not allow.
     pub(super) seen: String,
     /// The server, and the administrator's properties there.
@@ -94,7 +92,6 @@ pub(super) fn pending(
             left(Place::Internal)
         },
         notes: notes(catalog, request),
-        verifiers: roles.verifiers,
         names,
         statements: Vec::new(),
         blame: Vec::new(),
@@ -117,8 +114,7 @@ pub(super) fn pending(
     }
     pending.push(roles.statements, None);
     if !catalog.database.reads_verifiers {
-        let remembered: Vec<_> = pending.verifiers.iter().map(remember).collect();
-        pending.push(remembered, None);
+        pending.push(roles.verifiers.iter().map(remember), None);
     }
     if !steps.is_empty() {
         pending.push([settings(&pending.names)], None);

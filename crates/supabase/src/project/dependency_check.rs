@@ -157,13 +157,11 @@ pub(crate) async fn check(setup: &Setup, before: LastCheck, (read, stored): (&Re
     let mut postgres = CheckResult::of(postgres, postgres_before);
     let s3 = CheckResult::of(s3.map(|latency| (latency, None)), s3_before);
     let mut initialised = None;
-    // Without its passwords a database has to be changed in any case. The change reads it itself, and reports what is in
-    // the way.
-    if postgres.answered() && stored.complete {
+    if postgres.answered() {
         let same = before.filter(|known| known.inputs == inputs);
         let verified = same.and_then(|known| Some(known.database.as_ref()?.verified));
         match inspect(setup, read, &stored.request, verified).await {
-            Ok(found) => initialised = found,
+            Ok(found) => initialised = found.filter(|_| stored.complete),
             Err(problem) => postgres = CheckResult::of(Err(problem), postgres_before),
         }
     }
