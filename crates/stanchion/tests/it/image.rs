@@ -29,7 +29,8 @@ fn copied() -> Vec<String> {
         .collect()
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a file, or a folder with everything in it.
+pub(crate) fn copy(from: &Path, to: &Path) {
     if from.is_dir() {
         std::fs::create_dir_all(to).unwrap();
         for entry in std::fs::read_dir(from).unwrap() {

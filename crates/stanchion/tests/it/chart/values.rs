@@ -1,6 +1,7 @@
 //! What the chart makes of its values, and which values it refuses.
 
 use serde_json::Value;
+use stanchion_testkit::scratch::Scratch;
 
 use super::{chart, documents, helm, of_kind, run, template};
 
@@ -57,6 +58,53 @@ fn known(values: &Value, schema: &Value, path: &str) {
         );
         known(value, schema, &path);
     }
+}
+
+/// Artifact Hub shows the README and the metadata without the rest of the repository.
+#[test]
+fn a_release_completes_the_metadata_of_the_chart() {
+    let Some(helm) = helm("metadata") else { return };
+    let scratch = Scratch::new("stanchion-metadata-").unwrap();
+    let copy = scratch.path().join("stanchion");
+    crate::image::copy(&chart(), &copy);
+    let repository = "https://git.example.com/team/stanchion";
+    let image = "registry.example.com/stanchion:0.1.0@sha256:00";
+    let done = std::process::Command::new(chart().join("../../tools/chart-metadata"))
+        .args([copy.to_str().unwrap(), "0.1.0", image, repository])
+        .status()
+        .unwrap();
+    assert!(done.success());
+    run(&helm, &["lint", "--strict", copy.to_str().unwrap()]).unwrap();
+    let read = |file: &str| std::fs::read_to_string(copy.join(file)).unwrap();
+    let metadata = documents(&read("Chart.yaml")).remove(0);
+    assert_eq!(metadata["home"], repository);
+    assert_eq!(metadata["sources"][0], repository);
+    assert_eq!(metadata["maintainers"][0]["url"], repository);
+    let annotation = |name: &str| {
+        metadata["annotations"][format!("artifacthub.io/{name}")]
+            .as_str()
+            .unwrap()
+    };
+    let images = documents(annotation("images")).remove(0);
+    assert_eq!(images[0]["image"], image);
+    // Every page that a link names is in the repository.
+    let pages = format!("{repository}/blob/v0.1.0/");
+    let links = documents(annotation("links")).remove(0);
+    let links = links
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|link| link["url"].as_str().unwrap());
+    let readme = read("README.md");
+    let of_readme = readme
+        .split("](")
+        .skip(1)
+        .map(|rest| rest.split(')').next().unwrap());
+    for link in links.chain(of_readme) {
+        let page = link.strip_prefix(&pages).unwrap_or_else(|| panic!("{link}"));
+        assert!(chart().join("../..").join(page).exists(), "{link}");
+    }
+    assert!(annotation("crds").contains("PostgresUser"));
 }
 
 /// The text that helm prints after an installation.
