@@ -186,11 +186,7 @@ fn unpacked(stored: &[u8], size: u64, hash: &str) -> Sql {
         is_cut |= room < bytes.len();
         shown.extend_from_slice(bytes.get(..room).unwrap_or_default());
     }
-    let found: String = digest
-        .finish()
-        .as_ref()
-        .iter()
-        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+    let found = hex(digest.finish().as_ref());
     if found != hash {
         return Sql::altered();
     }
@@ -199,6 +195,12 @@ fn unpacked(stored: &[u8], size: u64, hash: &str) -> Sql {
         note: is_cut.then(|| "Only the first 2 MiB are shown.".to_owned()),
         ..Sql::default()
     }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 #[cfg(test)]
@@ -220,7 +222,7 @@ mod tests {
     /// What the operator stores, with its size and its hash.
     fn kept(text: &str) -> (Vec<u8>, u64, String) {
         let digest = aws_lc_rs::digest::digest(&SHA256, text.as_bytes());
-        let hash = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let hash = hex(digest.as_ref());
         (packed(text), text.len() as u64, hash)
     }
 
