@@ -206,4 +206,5 @@ $(TOOLS)/helm@%:
 .PHONY: docs
 docs: ## Build the documentation into target/book (needs mdbook; the pages are readable without)
 	@command -v mdbook > /dev/null || { echo "mdbook is missing: cargo install --locked mdbook" >&2; exit 1; }
-	mdbook build docs
+	tools/book-source $(TARGET)/book-source
+	mdbook build $(TARGET)/book-source --dest-dir $(abspath target/book)

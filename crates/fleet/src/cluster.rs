@@ -1,10 +1,12 @@
 //! The cluster of a person's kubeconfig, with that person's permissions. For the commands that only read.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::config::KubeConfigOptions;
 use kube::{Api, Client, Config};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use stanchion_kernel::problem::chain;
 use thiserror::Error;
@@ -151,6 +153,21 @@ impl Cluster {
         }
     }
 
+    /// One object. Its name may come from another object, whose author lacks the permissions of this user: as a part of the
+    /// path of a request, it must not name anything else.
+    pub async fn get<K>(&self, api: &Api<K>, name: &str) -> Result<K, Unreadable>
+    where
+        K: Clone + DeserializeOwned + Debug,
+    {
+        if !is_name(name) {
+            return Err(Unreadable::Failed(format!(
+                "\"{}\" cannot be the name of an object; correct the object that contains it",
+                printable(name)
+            )));
+        }
+        self.ask(api.get(name)).await
+    }
+
     /// The version of the API server. Every user may read it: without an answer there is no cluster.
     pub async fn version(&self) -> Result<String, ClusterError> {
         let asked = self.ask(self.client.apiserver_version()).await;
@@ -194,6 +211,12 @@ impl Cluster {
     }
 }
 
+/// Whether an object or a namespace can have this name. Every such name is one segment of a path.
+pub fn is_name(text: &str) -> bool {
+    let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    !text.is_empty() && text.len() <= 253 && text.chars().all(valid) && !text.starts_with('.')
+}
+
 /// Text from outside, without control characters for the terminal.
 pub fn printable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -215,6 +238,37 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Nothing listens at this address: a request would have another error.
+    #[tokio::test]
+    async fn a_name_that_would_change_the_path_of_a_request_is_not_asked_for() {
+        let config = Config::new("http://127.0.0.1:1".parse().unwrap());
+        let client = Client::try_from(config).unwrap();
+        let cluster = Cluster {
+            client: client.clone(),
+            url: String::new(),
+            namespace: None,
+        };
+        let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::namespaced(client, "shop");
+        for name in [
+            "../../kube-system/secrets/x",
+            "x?watch=true",
+            "x/y",
+            "x%2Fy",
+            "..",
+            "",
+            "X y",
+        ] {
+            let Err(Unreadable::Failed(why)) = cluster.get(&secrets, name).await else {
+                panic!("{name}");
+            };
+            assert!(why.contains("cannot be the name"), "{name}: {why}");
+        }
+        let Err(Unreadable::Failed(why)) = cluster.get(&secrets, "db-1.admin").await else {
+            panic!("nothing listens there");
+        };
+        assert!(!why.contains("cannot be the name"), "{why}");
+    }
 
     #[test]
     fn nothing_from_a_cluster_moves_the_cursor() {

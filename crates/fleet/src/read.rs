@@ -85,7 +85,7 @@ pub async fn one(cluster: &Cluster, kind: &Kind, name: &str) -> Result<Gathered,
         ));
     };
     let full = format!("{} {namespace}/{name}", kind.resource.kind);
-    let asked = cluster.ask(cluster.api(&kind.resource).get(name)).await;
+    let asked = cluster.get(&cluster.api(&kind.resource), name).await;
     let object = asked.map_err(|why| match why {
         Unreadable::NotServed => format!("{full} does not exist, or the cluster does not serve its kind"),
         Unreadable::Forbidden => format!("{full}: you may not get it"),

@@ -2,7 +2,10 @@
 //!
 //! Everything that is not known to be harmless is redacted: numbers, booleans and the structure stay; the strings in a
 //! spec stay only if their field is listed here. The operator's own text (conditions, events, its log) contains no
-//! secrets; credentials that others put into such a text are recognised by their format.
+//! secrets; credentials that others put into such a text are recognised by their format. SQL in a status repeats values of
+//! a spec, so it is shown without literals.
+
+mod sql;
 
 use serde_json::{Map, Value};
 
@@ -82,6 +85,9 @@ const OPAQUE: &[&str] = &[
     "caBundle",
 ];
 
+/// Fields of a status with SQL, as one text or as a list of statements.
+const SQL: &[&str] = &["sql", "sqlInline"];
+
 /// Annotations whose values are ours, or Kubernetes' own and harmless.
 const ANNOTATIONS: &[&str] = &[
     "deployment.kubernetes.io/revision",
@@ -115,6 +121,8 @@ pub fn object(object: &Value) -> Value {
             | "eventTime"
             | "action"
             | "reportingController"
+            | "deprecatedFirstTimestamp"
+            | "deprecatedLastTimestamp"
             | "rules"
             | "roleRef"
             | "subjects" => words(value),
@@ -152,6 +160,8 @@ pub fn words(value: &Value) -> Value {
             .map(|(name, value)| {
                 let value = if OPAQUE.contains(&name.as_str()) && !value.is_object() {
                     Value::from(BLANK)
+                } else if SQL.contains(&name.as_str()) {
+                    statements(value)
                 } else {
                     words(value)
                 };
@@ -159,6 +169,15 @@ pub fn words(value: &Value) -> Value {
             })
             .collect(),
         other => other.clone(),
+    }
+}
+
+/// SQL without its literals.
+fn statements(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::from(sql::blanked(text)),
+        Value::Array(list) => list.iter().map(statements).collect(),
+        other => words(other),
     }
 }
 

@@ -8,6 +8,9 @@ mod completion;
 mod controllers;
 mod crds;
 mod doctor;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "for tests")]
+mod fixed_answers;
 mod generate;
 mod man;
 mod manifest;

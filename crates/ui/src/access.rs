@@ -25,7 +25,7 @@ pub(crate) async fn read(cluster: &Cluster, place: &Place) -> Result<Arc<Desired
         Unreadable::Failed(why) => format!("{what}: {}", printable(why)),
     };
     let policies: Api<PostgresPolicy> = Api::namespaced(cluster.client.clone(), &place.namespace);
-    let asked = cluster.ask(policies.get(&place.name)).await;
+    let asked = cluster.get(&policies, &place.name).await;
     let policy = asked.map_err(|error| {
         why(
             &format!("PostgresPolicy {}/{}", place.namespace, place.name),
@@ -36,7 +36,7 @@ pub(crate) async fn read(cluster: &Cluster, place: &Place) -> Result<Arc<Desired
     let mut shared = BTreeMap::new();
     for from in &policy.spec.profiles_from {
         let key = &from.config_map_key_ref;
-        let map = match cluster.ask(maps.get(&key.name)).await {
+        let map = match cluster.get(&maps, &key.name).await {
             Ok(map) => Some(map),
             Err(Unreadable::NotServed) => None,
             Err(error) => {

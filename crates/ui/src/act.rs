@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 
+use aws_lc_rs::digest::{Context, SHA256};
 use flate2::read::GzDecoder;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -110,9 +111,28 @@ pub(crate) struct Sql {
     pub(crate) text: String,
     /// Why it is missing or incomplete.
     pub(crate) note: Option<String>,
+    /// Whether what is stored is not what the operator has computed: then nobody may decide on it.
+    pub(crate) is_altered: bool,
 }
 
-/// Reads the SQL of a plan: from its status, or from the `ConfigMap` that its status names.
+impl Sql {
+    fn missing(note: String) -> Self {
+        Self {
+            note: Some(note),
+            ..Self::default()
+        }
+    }
+
+    fn altered() -> Self {
+        Self {
+            is_altered: true,
+            ..Self::default()
+        }
+    }
+}
+
+/// Reads the SQL of a plan: from its status, or from the `ConfigMap` that its status names. Others may be able to write
+/// that `ConfigMap`, so its content has to have the hash in the status.
 pub(crate) async fn sql(cluster: &Cluster, plan: &Value) -> Sql {
     let text = |pointer: &str| plan.pointer(pointer).and_then(Value::as_str);
     if let Some(inline) = text("/status/sqlInline") {
@@ -120,17 +140,15 @@ pub(crate) async fn sql(cluster: &Cluster, plan: &Value) -> Sql {
         return Sql {
             text: redact::text(inline),
             note: cut.then(|| "Only the beginning fits into the status of the plan.".to_owned()),
+            ..Sql::default()
         };
     }
     let Some((name, key)) = text("/status/sqlRef/name").zip(text("/status/sqlRef/key")) else {
-        return Sql {
-            note: Some("The plan has no SQL.".to_owned()),
-            ..Sql::default()
-        };
+        return Sql::missing("The plan has no SQL.".to_owned());
     };
     let namespace = cluster.namespace.as_deref().unwrap_or_default();
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), namespace);
-    let map = match cluster.ask(maps.get(name)).await {
+    let map = match cluster.get(&maps, name).await {
         Ok(map) => map,
         Err(why) => {
             let why = match why {
@@ -138,33 +156,51 @@ pub(crate) async fn sql(cluster: &Cluster, plan: &Value) -> Sql {
                 Unreadable::NotServed => "it does not exist".to_owned(),
                 Unreadable::Failed(why) => printable(&why),
             };
-            return Sql {
-                note: Some(format!("The SQL is in the ConfigMap {namespace}/{name}: {why}.")),
-                ..Sql::default()
-            };
+            return Sql::missing(format!("The SQL is in the ConfigMap {namespace}/{name}: {why}."));
         }
     };
     let stored = map.binary_data.unwrap_or_default().remove(key);
-    unpacked(&stored.map(|bytes| bytes.0).unwrap_or_default())
+    let size = plan.pointer("/status/sqlOriginalBytes").and_then(Value::as_u64);
+    unpacked(
+        &stored.map(|bytes| bytes.0).unwrap_or_default(),
+        size.unwrap_or_default(),
+        text("/status/redactedSqlHash").unwrap_or_default(),
+    )
 }
 
-/// Unpacks SQL, but not more than is shown: a small archive can be large inside.
-fn unpacked(stored: &[u8]) -> Sql {
-    let mut bytes = Vec::new();
-    let read = GzDecoder::new(stored).take(LONGEST + 1).read_to_end(&mut bytes);
-    if let Err(error) = read {
-        return Sql {
-            note: Some(format!("The stored SQL cannot be unpacked: {error}.")),
-            ..Sql::default()
-        };
-    }
+/// Unpacks SQL of this size and with this hash, but keeps only what is shown: a small archive can be large inside.
+fn unpacked(stored: &[u8], size: u64, hash: &str) -> Sql {
     let longest = usize::try_from(LONGEST).unwrap_or(usize::MAX);
-    let is_cut = bytes.len() > longest;
-    bytes.truncate(longest);
-    Sql {
-        text: redact::text(&String::from_utf8_lossy(&bytes)),
-        note: is_cut.then(|| "Only the first 2 MiB are shown.".to_owned()),
+    // One byte more than expected is enough to see that it is not the plan's.
+    let mut unpacker = GzDecoder::new(stored).take(size.saturating_add(1));
+    let (mut digest, mut shown, mut is_cut) = (Context::new(&SHA256), Vec::new(), false);
+    let mut part = vec![0; 64 * 1024];
+    loop {
+        let bytes = match unpacker.read(&mut part) {
+            Ok(0) => break,
+            Ok(length) => part.get(..length).unwrap_or_default(),
+            Err(_) => return Sql::altered(),
+        };
+        digest.update(bytes);
+        let room = bytes.len().min(longest - shown.len());
+        is_cut |= room < bytes.len();
+        shown.extend_from_slice(bytes.get(..room).unwrap_or_default());
     }
+    let found = hex(digest.finish().as_ref());
+    if found != hash {
+        return Sql::altered();
+    }
+    Sql {
+        text: redact::text(&String::from_utf8_lossy(&shown)),
+        note: is_cut.then(|| "Only the first 2 MiB are shown.".to_owned()),
+        ..Sql::default()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::new(), |text, byte| format!("{text}{byte:02x}"))
 }
 
 #[cfg(test)]
@@ -183,18 +219,38 @@ mod tests {
         encoder.finish().unwrap()
     }
 
+    /// What the operator stores, with its size and its hash.
+    fn kept(text: &str) -> (Vec<u8>, u64, String) {
+        let digest = aws_lc_rs::digest::digest(&SHA256, text.as_bytes());
+        let hash = hex(digest.as_ref());
+        (packed(text), text.len() as u64, hash)
+    }
+
     #[test]
     fn stored_sql_is_unpacked_up_to_a_limit() {
-        assert_eq!(unpacked(&packed("SELECT 1;")).text, "SELECT 1;");
-        let bomb = unpacked(&packed(&"x".repeat(20 * 1024 * 1024)));
-        assert_eq!(bomb.text.len(), 2 * 1024 * 1024);
-        assert!(bomb.note.unwrap().contains("first 2 MiB"));
-        assert!(
-            unpacked(b"no archive")
-                .note
-                .unwrap()
-                .contains("cannot be unpacked")
-        );
+        let (stored, size, hash) = kept("SELECT 1;");
+        assert_eq!(unpacked(&stored, size, &hash).text, "SELECT 1;");
+        let (stored, size, hash) = kept(&"x".repeat(20 * 1024 * 1024));
+        let long = unpacked(&stored, size, &hash);
+        assert_eq!(long.text.len(), 2 * 1024 * 1024);
+        assert!(long.note.unwrap().contains("first 2 MiB"));
+    }
+
+    #[test]
+    fn stored_sql_that_is_not_the_plans_is_not_shown() {
+        let (_, size, hash) = kept("SELECT 1;");
+        let (bomb, ..) = kept(&"x".repeat(1024 * 1024));
+        let (longer, ..) = kept("SELECT 1;\nDROP ROLE \"admin\";");
+        for other in [
+            packed("SELECT 2;"),
+            longer,
+            bomb,
+            b"no archive".to_vec(),
+            Vec::new(),
+        ] {
+            assert_eq!(unpacked(&other, size, &hash), Sql::altered());
+        }
+        assert_eq!(unpacked(&packed("SELECT 1;"), size, ""), Sql::altered());
     }
 
     #[test]

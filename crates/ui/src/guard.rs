@@ -1,8 +1,13 @@
 //! Who may use the page: the browser of the person who started it, and nobody else.
 //!
 //! Everything on this machine, and every website in the same browser, can send requests to loopback. So a request needs
-//! the token of the printed address, or the cookie that the page sets in exchange. `Host` must name loopback (a website
-//! cannot rebind its own name to this address), and a request that changes something must come from the page itself.
+//! the token of the printed address, or the cookie that the page sets in exchange. `Host` must be the name in the printed
+//! address (a website cannot rebind its own name to this address), and a request that changes something must come from
+//! the page itself.
+//!
+//! That name is random, below `localhost`, which browsers resolve to loopback. A browser sends a cookie to every port of
+//! the name that has set it: with 127.0.0.1, the server of another user of this machine would get the cookie as soon as a
+//! link leads there, and could act with it. Nobody else knows a link to this name.
 
 use std::sync::Arc;
 
@@ -40,32 +45,37 @@ fn headers() -> [(HeaderName, &'static str); 6] {
     ]
 }
 
+/// The name of the cookie.
+const COOKIE: &str = "stanchion-ui";
+
 /// The secrets of one run, each with 128 random bits.
 #[derive(Clone)]
 pub(crate) struct Keys {
+    /// The name and the port in the printed address. The name has 64 random bits: it can only be guessed by making a
+    /// browser open one guess after the other.
+    host: String,
     /// In the printed address.
     token: String,
     /// In the cookie.
     session: String,
     /// In the forms of the page.
     form: String,
-    port: u16,
 }
 
 impl Keys {
     pub(crate) fn new(port: u16) -> Self {
         let secret = || format!("{:032x}", rand::random::<u128>());
         Self {
+            host: format!("{:016x}.localhost:{port}", rand::random::<u64>()),
             token: secret(),
             session: secret(),
             form: secret(),
-            port,
         }
     }
 
     /// The address to open.
     pub(crate) fn address(&self) -> String {
-        format!("http://127.0.0.1:{}/?token={}", self.port, self.token)
+        format!("http://{}/?token={}", self.host, self.token)
     }
 
     /// The secret of the forms.
@@ -78,23 +88,17 @@ impl Keys {
         same(given, &self.form)
     }
 
-    /// A browser does not separate cookies by port, so the port is in the name.
-    fn cookie(&self) -> String {
-        format!("stanchion-ui-{}", self.port)
-    }
-
     fn has_cookie(&self, headers: &HeaderMap) -> bool {
-        let name = self.cookie();
         headers
             .get_all(header::COOKIE)
             .iter()
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(';'))
             .filter_map(|pair| pair.trim().split_once('='))
-            .any(|(key, value)| key == name && same(value, &self.session))
+            .any(|(key, value)| key == COOKIE && same(value, &self.session))
     }
 
-    /// Whether `Host` is loopback with our port. An HTTP/2 request has it in its address.
+    /// Whether `Host` is the name of this run, with its port. An HTTP/2 request has it in its address.
     fn is_ours(&self, request: &Request) -> bool {
         let mut hosts = request.headers().get_all(header::HOST).iter();
         let host = match (request.uri().authority(), hosts.next(), hosts.next()) {
@@ -103,21 +107,14 @@ impl Keys {
             (Some(authority), Some(host), None) if host == authority.as_str() => authority.as_str(),
             _ => return false,
         };
-        self.hosts().iter().any(|ours| ours == host)
-    }
-
-    fn hosts(&self) -> [String; 3] {
-        ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{}", self.port))
+        same(host, &self.host)
     }
 
     /// Whether the page itself sent the request.
     fn is_same_origin(&self, headers: &HeaderMap) -> bool {
         let said = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
         let origin = said(&header::ORIGIN);
-        let from_page = self
-            .hosts()
-            .iter()
-            .any(|host| origin == Some(format!("http://{host}").as_str()));
+        let from_page = origin == Some(format!("http://{}", self.host).as_str());
         // A browser also states the relation; a client that is not a browser does not.
         let site = said(&HeaderName::from_static("sec-fetch-site"));
         from_page && matches!(site, None | Some("same-origin"))
@@ -159,7 +156,7 @@ fn decide(keys: &Keys, request: &Request) -> Verdict {
         return Verdict::Refuse(
             StatusCode::MISDIRECTED_REQUEST,
             "This is not the address of the page",
-            "The page answers only to 127.0.0.1 and localhost. Open the address that stanchion ui printed.",
+            "The page answers only to the name in its own address. Open the address that stanchion ui printed.",
         );
     }
     // A path with two slashes would be the address of another server.
@@ -195,11 +192,7 @@ fn decide(keys: &Keys, request: &Request) -> Verdict {
 /// Sets the cookie. A redirect would not do: if another site has linked here, the browser counts the whole chain as
 /// cross-site and withholds a strict cookie. The page that follows is opened by this one.
 fn enter(keys: &Keys, to: &str) -> Response {
-    let cookie = format!(
-        "{}={}; Path=/; HttpOnly; SameSite=Strict",
-        keys.cookie(),
-        keys.session
-    );
+    let cookie = format!("{COOKIE}={}; Path=/; HttpOnly; SameSite=Strict", keys.session);
     ([(header::SET_COOKIE, cookie)], plain::forward(to)).into_response()
 }
 
@@ -215,7 +208,7 @@ mod tests {
             token: "t0ken".into(),
             session: "s3ssion".into(),
             form: "f0rm".into(),
-            port: 7000,
+            host: "n4me.localhost:7000".into(),
         }
     }
 
@@ -235,21 +228,24 @@ mod tests {
         }
     }
 
-    const HOST: (&str, &str) = ("host", "127.0.0.1:7000");
-    const COOKIE: (&str, &str) = ("cookie", "a=b; stanchion-ui-7000=s3ssion");
-    const ORIGIN: (&str, &str) = ("origin", "http://127.0.0.1:7000");
+    const HOST: (&str, &str) = ("host", "n4me.localhost:7000");
+    const COOKIE: (&str, &str) = ("cookie", "a=b; stanchion-ui=s3ssion");
+    const ORIGIN: (&str, &str) = ("origin", "http://n4me.localhost:7000");
 
     #[test]
-    fn only_loopback_is_a_host() {
-        for host in ["127.0.0.1:7000", "localhost:7000", "[::1]:7000"] {
-            assert_eq!(status("GET", "/", &[("host", host), COOKIE]), 200, "{host}");
-        }
+    fn only_the_random_name_is_a_host() {
+        assert_eq!(status("GET", "/", &[HOST, COOKIE]), 200);
         for host in [
+            "127.0.0.1:7000",
+            "localhost:7000",
+            "[::1]:7000",
+            "name.localhost:7000",
+            "n4me.localhost",
+            "n4me.localhost:7001",
             "evil.example",
             "evil.example:7000",
             "127.0.0.1",
-            "127.0.0.1:7001",
-            "127.0.0.1:7000.evil.example",
+            "n4me.localhost:7000.evil.example",
             "",
         ] {
             assert_eq!(status("GET", "/", &[("host", host), COOKIE]), 421, "{host}");
@@ -263,19 +259,31 @@ mod tests {
         assert_eq!(status("GET", "/", &[HOST]), 401);
         assert_eq!(status("GET", "/?token=t0kem", &[HOST]), 401);
         assert_eq!(status("GET", "/?token=", &[HOST]), 401);
-        assert_eq!(
-            status("GET", "/", &[HOST, ("cookie", "stanchion-ui-7000=no")]),
-            401
-        );
-        assert_eq!(
-            status("GET", "/", &[HOST, ("cookie", "stanchion-ui-7001=s3ssion")]),
-            401
-        );
+        assert_eq!(status("GET", "/", &[HOST, ("cookie", "stanchion-ui=no")]), 401);
+        assert_eq!(status("GET", "/", &[HOST, ("cookie", "other=s3ssion")]), 401);
         assert_eq!(
             decide(&keys(), &request("GET", "/o/a?token=t0ken&q=x%26y", &[HOST])),
             Verdict::Enter("/o/a?q=x%26y".into())
         );
         assert_eq!(status("GET", "/assets/page.js", &[HOST]), 200);
+    }
+
+    /// A browser sends a cookie to every port of the host that has set it, and of no other host.
+    #[test]
+    fn the_cookie_is_for_a_host_that_only_this_run_knows() {
+        let keys = Keys::new(7000);
+        let address = keys.address();
+        let (host, _) = address
+            .strip_prefix("http://")
+            .unwrap()
+            .split_once(":7000/?token=")
+            .unwrap();
+        let (random, parent) = host.split_once('.').unwrap();
+        assert_eq!((random.len(), parent), (16, "localhost"));
+        let entered = enter(&keys, "/");
+        let cookie = entered.headers()[header::SET_COOKIE].to_str().unwrap();
+        assert!(!cookie.to_lowercase().contains("domain"), "{cookie}");
+        assert!(!cookie.contains(random), "{cookie}");
     }
 
     #[test]
@@ -285,8 +293,9 @@ mod tests {
         assert_eq!(status("POST", "/o", &[HOST, COOKIE]), 403);
         for origin in [
             "null",
-            "https://127.0.0.1:7000",
-            "http://127.0.0.1:7001",
+            "https://n4me.localhost:7000",
+            "http://n4me.localhost:7001",
+            "http://127.0.0.1:7000",
             "http://evil.example",
         ] {
             assert_eq!(status("POST", "/o", &[HOST, COOKIE, ("origin", origin)]), 403);
@@ -299,6 +308,7 @@ mod tests {
     #[test]
     fn secrets_are_long_and_new_each_time() {
         let (one, other) = (Keys::new(1), Keys::new(1));
+        assert_ne!(one.host, other.host);
         for (one, other) in [
             (&one.token, &other.token),
             (&one.session, &other.session),

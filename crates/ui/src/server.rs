@@ -1,6 +1,7 @@
 //! Starts the page; its addresses and their handlers.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -11,7 +12,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use http::{StatusCode, header};
 use jiff::Timestamp;
-use stanchion_fleet::cluster::{Cluster, Unreadable};
+use stanchion_fleet::cluster::{Cluster, Unreadable, is_name};
 use stanchion_fleet::kinds::{Kind, with_status};
 use thiserror::Error;
 use tokio::net::TcpListener;
@@ -38,12 +39,14 @@ const ICON: &str = include_str!("assets/icon.svg");
 #[derive(Debug, Error)]
 pub enum ServerError {
     /// The port is taken, or may not be used.
-    #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another --port, or 0 for a free one")]
+    #[error(
+        "cannot listen on port {port} of 127.0.0.1 and ::1: {source}; choose another --port, or 0 for a free one"
+    )]
     Listen {
         /// The requested port.
         port: u16,
         /// The error of the system.
-        source: std::io::Error,
+        source: io::Error,
     },
 }
 
@@ -66,9 +69,8 @@ impl Server {
     /// Starts to watch the cluster and to listen on loopback. Port 0 selects a free one.
     pub async fn start(cluster: Cluster, port: u16) -> Result<Self, ServerError> {
         let failed = |source| ServerError::Listen { port, source };
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let listener = TcpListener::bind(address).await.map_err(failed)?;
-        let keys = Keys::new(listener.local_addr().map_err(failed)?.port());
+        let (listeners, port) = listen(port).await.map_err(failed)?;
+        let keys = Keys::new(port);
         let address = keys.address();
         let (live, mut tasks) = Live::start(&cluster);
         let app = Arc::new(App {
@@ -77,10 +79,13 @@ impl Server {
             cluster,
             seats: Arc::new(Semaphore::new(SEATS)),
         });
-        tasks.spawn(async move {
-            // It only ends with the task.
-            let _ = axum::serve(listener, router(app)).await;
-        });
+        for listener in listeners {
+            let router = router(app.clone());
+            tasks.spawn(async move {
+                // It only ends with the task.
+                let _ = axum::serve(listener, router).await;
+            });
+        }
         Ok(Self {
             address,
             _tasks: tasks,
@@ -90,6 +95,25 @@ impl Server {
     /// The address to open, with its token.
     pub fn address(&self) -> &str {
         &self.address
+    }
+}
+
+/// Listens on both addresses of loopback: a browser may resolve the name of the page to either, and another user of this
+/// machine could otherwise listen on the second one and get the token.
+async fn listen(port: u16) -> io::Result<(Vec<TcpListener>, u16)> {
+    // A free port of one address may be taken on the other.
+    let mut left = if port == 0 { 16 } else { 1 };
+    loop {
+        let v4 = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        let found = v4.local_addr()?.port();
+        left -= 1;
+        match TcpListener::bind((Ipv6Addr::LOCALHOST, found)).await {
+            Ok(v6) => return Ok((vec![v4, v6], found)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && left == 0 => return Err(error),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+            // This machine has no IPv6, so nobody can listen there.
+            Err(_) => return Ok((vec![v4], found)),
+        }
     }
 }
 
@@ -152,12 +176,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Names become part of the address of an API request, so only valid names pass.
+    /// `None` if the names cannot be those of an object.
     pub(crate) fn of(plural: &str, namespace: &str, name: &str) -> Option<Self> {
-        let is_name = |text: &str| {
-            let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-            !text.is_empty() && text.len() <= 253 && text.chars().all(valid) && !text.starts_with('.')
-        };
         let kind = with_status().into_iter().find(|kind| kind.plural() == plural)?;
         (is_name(namespace) && is_name(name)).then(|| Self {
             kind,
@@ -202,12 +222,13 @@ async fn show(app: &App, place: &Place, status: StatusCode, refused: Option<&str
     let (path, now) = (place.path(), Timestamp::now());
     let title = format!("{} {}/{}", place.kind.resource.kind, place.namespace, place.name);
     let frame = app.frame(&title, &path);
-    let shown = page::object::Shown::of(gathered, now);
     let page = if place.kind.plural() == page::PLANS {
-        let sql = act::sql(&cluster, &shown.object).await;
+        // Who decides reads the SQL itself: an object that is shown has lost the literals in its SQL.
+        let sql = act::sql(&cluster, &gathered.object).await;
+        let shown = page::object::Shown::of(gathered, now);
         page::plan::page(&frame, &shown, &sql, app.keys.form(), refused)
     } else {
-        page::object::page(&frame, &shown)
+        page::object::page(&frame, &page::object::Shown::of(gathered, now))
     };
     (status, page).into_response()
 }
@@ -281,6 +302,23 @@ fn missing() -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Otherwise its owner would get the token from a browser that tries this address first.
+    #[tokio::test]
+    async fn a_port_that_somebody_else_has_on_the_other_loopback_address_is_refused() {
+        let Ok(taken) = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await else {
+            return;
+        };
+        let port = taken.local_addr().unwrap().port();
+        let refused = listen(port).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AddrInUse);
+        drop(taken);
+        let (listeners, found) = listen(0).await.unwrap();
+        assert_eq!(listeners.len(), 2);
+        for listener in listeners {
+            assert_eq!(listener.local_addr().unwrap().port(), found);
+        }
+    }
 
     #[test]
     fn only_a_valid_name_becomes_part_of_a_request() {

@@ -60,7 +60,7 @@ impl Secrets<'_> {
         let is_known = self.read.contains_key(&place);
         if !is_known {
             let api: Api<Secret> = Api::namespaced(self.cluster.client.clone(), namespace);
-            let read = self.cluster.ask(api.get(name)).await;
+            let read = self.cluster.get(&api, name).await;
             let values = read.map(|secret| secret.data.unwrap_or_default());
             self.read.insert(place.clone(), values);
         }

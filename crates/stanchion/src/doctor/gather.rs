@@ -7,7 +7,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::{Value, json};
 
 use super::snapshot::{Read, Served, Snapshot};
-use crate::cluster::{Cluster, ClusterError, Unreadable};
+use crate::cluster::{Cluster, ClusterError, Unreadable, printable};
 use crate::run;
 use crate::status::with_status;
 
@@ -16,8 +16,10 @@ use crate::status::with_status;
 const LABELS: [&str; 2] = ["app.kubernetes.io/name=stanchion", PART];
 /// The label that every installation of the chart has.
 pub(super) const PART: &str = "app.kubernetes.io/part-of=stanchion";
+const CERT_MANAGER: &str = "cert-manager.io";
 /// The API groups of other operators that matter.
-const GROUPS: [&str; 5] = [
+const GROUPS: [&str; 6] = [
+    CERT_MANAGER,
     "helm.toolkit.fluxcd.io",
     "source.toolkit.fluxcd.io",
     "pgv2.percona.com",
@@ -77,6 +79,7 @@ pub(super) async fn gather(
         objects(cluster),
     );
     let (webhooks, rbac) = tokio::join!(webhooks(cluster), rbac(cluster, &all));
+    let certificates = certificates(cluster, &served, place).await;
     let metrics = metrics(cluster, pods.as_deref().unwrap_or_default()).await;
     Ok(Snapshot {
         now,
@@ -90,6 +93,7 @@ pub(super) async fn gather(
         services,
         endpoint_slices: slices,
         webhooks,
+        certificates,
         rbac,
         served,
         flux,
@@ -220,6 +224,19 @@ async fn webhooks(cluster: &Cluster) -> Read<Vec<Value>> {
     Ok(webhooks)
 }
 
+/// The `Certificate`s of cert-manager. Without it, the operator makes its own, and nobody needs the permission to list them.
+async fn certificates(
+    cluster: &Cluster,
+    served: &Read<Vec<Served>>,
+    namespace: Option<&str>,
+) -> Read<Vec<Value>> {
+    let groups = served.as_ref().map_err(Clone::clone)?;
+    if !groups.iter().any(|served| served.group == CERT_MANAGER) {
+        return Ok(Vec::new());
+    }
+    installed(cluster, CERT_MANAGER, "Certificate", "certificates", namespace).await
+}
+
 async fn rbac(cluster: &Cluster, all: &ListParams) -> Read<Vec<Value>> {
     const GROUP: &str = "rbac.authorization.k8s.io";
     let (roles, bindings, cluster_roles, cluster_bindings) = tokio::join!(
@@ -263,26 +280,87 @@ async fn served(cluster: &Cluster) -> Read<Vec<Served>> {
     Ok(served)
 }
 
-/// The plain metrics of a pod, through the API server, if the pod serves them on a port.
+/// The plain metrics of all pods that serve them on a port, through the API server. Only the leader reconciles, and each
+/// replica counts its own requests: the checks add the samples up. If one pod does not answer, there are no metrics,
+/// because it may be the leader.
 async fn metrics(cluster: &Cluster, pods: &[Value]) -> Read<String> {
-    let plain = pods.iter().find(|pod| {
+    let plain = pods.iter().filter(|pod| {
         let ports = pod.pointer("/spec/containers/0/ports").and_then(Value::as_array);
-        ports.into_iter().flatten().any(|port| port["name"] == "metrics")
+        let serves = ports.into_iter().flatten().any(|port| port["name"] == "metrics");
+        serves && pod.pointer("/status/phase").and_then(Value::as_str) == Some("Running")
     });
-    let Some(pod) = plain else {
+    let read = join_all(plain.map(|pod| exposition(cluster, pod))).await;
+    let texts = read.into_iter().collect::<Read<Vec<String>>>()?;
+    if texts.is_empty() {
         return Err(Unreadable::NotServed);
-    };
+    }
+    Ok(texts.join("\n"))
+}
+
+/// The metrics of one pod.
+async fn exposition(cluster: &Cluster, pod: &Value) -> Read<String> {
     let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let name = text("/metadata/name");
+    let failed = |why: String| Unreadable::Failed(format!("of the pod {}: {why}", printable(name)));
     let path = format!(
-        "/api/v1/namespaces/{}/pods/{}:{METRICS_PORT}/proxy/metrics",
+        "/api/v1/namespaces/{}/pods/{name}:{METRICS_PORT}/proxy/metrics",
         text("/metadata/namespace"),
-        text("/metadata/name")
     );
     let request = http::Request::get(path).body(Vec::new());
-    let request = request.map_err(|error| Unreadable::Failed(error.to_string()))?;
-    let exposition = cluster.ask(cluster.client.request_text(request)).await?;
+    let request = request.map_err(|error| failed(error.to_string()))?;
+    let exposition = cluster.ask(cluster.client.request_text(request)).await;
+    let exposition = exposition.map_err(|why| match why {
+        Unreadable::Failed(why) => failed(why),
+        // The pod is gone by now.
+        Unreadable::NotServed => failed("not found".to_owned()),
+        Unreadable::Forbidden => Unreadable::Forbidden,
+    })?;
     if exposition.len() > METRICS_LIMIT {
-        return Err(Unreadable::Failed("the answer is too large".to_owned()));
+        return Err(failed("the answer is too large".to_owned()));
     }
     Ok(exposition)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::metrics::sum;
+    use crate::fixed_answers;
+
+    fn pod(name: &str, phase: &str) -> Value {
+        json!({
+            "metadata": { "name": name, "namespace": "ops" },
+            "spec": { "containers": [{ "ports": [{ "name": "metrics", "containerPort": 8080 }] }] },
+            "status": { "phase": phase },
+        })
+    }
+
+    /// With two replicas, one of them reconciles, and a request for the metrics of any pod may reach the other.
+    #[tokio::test]
+    async fn a_fault_of_the_second_pod_is_in_the_metrics() {
+        let answers = [
+            (
+                "/api/v1/namespaces/ops/pods/standby:8080/proxy/metrics",
+                "panics_total 0\n",
+            ),
+            (
+                "/api/v1/namespaces/ops/pods/leader:8080/proxy/metrics",
+                "panics_total 2",
+            ),
+        ];
+        let cluster = fixed_answers::cluster(&answers).await;
+        let pods = [
+            pod("standby", "Running"),
+            pod("leader", "Running"),
+            pod("new", "Pending"),
+        ];
+        let text = metrics(&cluster, &pods).await.unwrap();
+        assert!((sum(&text, "panics_total", &[]) - 2.0).abs() < 0.001, "{text}");
+
+        // The one that does not answer may be the leader.
+        let pods = [pod("standby", "Running"), pod("silent", "Running")];
+        let why = metrics(&cluster, &pods).await.unwrap_err();
+        assert!(why.words().contains("the pod silent"), "{why:?}");
+        assert_eq!(metrics(&cluster, &[]).await, Err(Unreadable::NotServed));
+    }
 }

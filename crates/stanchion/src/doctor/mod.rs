@@ -27,6 +27,7 @@ use crate::output::{self, OutputError};
 use crate::status::{When, style};
 
 pub(crate) use self::checks::ALL;
+use self::checks::NO_METRICS;
 pub(crate) use self::snapshot::Snapshot;
 
 /// Arguments of `stanchion doctor`.
@@ -238,7 +239,11 @@ pub(crate) fn render(diagnosis: &Diagnosis, paint: bool) -> String {
     }
     // Many checks are skipped for the same reason.
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for skipped in &diagnosis.skipped {
+    let (on_request, skipped): (Vec<&Skipped>, Vec<&Skipped>) = diagnosis
+        .skipped
+        .iter()
+        .partition(|skipped| skipped.why == NO_METRICS);
+    for skipped in skipped {
         match reasons.iter_mut().find(|(why, _)| *why == skipped.why) {
             Some((_, checks)) => checks.push(skipped.check),
             None => reasons.push((&skipped.why, vec![skipped.check])),
@@ -259,21 +264,19 @@ pub(crate) fn render(diagnosis: &Diagnosis, paint: bool) -> String {
             .filter(|finding| finding.severity == severity);
         of.count()
     };
+    let mut checks = format!("{} checks", diagnosis.checked);
+    if !on_request.is_empty() {
+        let _ = write!(checks, ", {} more with --metrics", on_request.len());
+    }
     if diagnosis.findings.is_empty() {
-        let _ = writeln!(
-            text,
-            "{} ({} checks)",
-            style("ok", "32", paint),
-            diagnosis.checked
-        );
+        let _ = writeln!(text, "{} ({checks})", style("ok", "32", paint));
     } else {
         let _ = writeln!(
             text,
-            "{} errors, {} warnings, {} infos ({} checks; docs/doctor.md explains each)",
+            "{} errors, {} warnings, {} infos ({checks}; docs/doctor.md explains each)",
             count(Severity::Error),
             count(Severity::Warning),
             count(Severity::Info),
-            diagnosis.checked
         );
     }
     text

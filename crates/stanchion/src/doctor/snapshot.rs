@@ -38,13 +38,15 @@ pub(crate) struct Snapshot {
     pub(crate) endpoint_slices: Read<Vec<Value>>,
     /// Validating and mutating configurations whose name starts like ours.
     pub(crate) webhooks: Read<Vec<Value>>,
+    /// The `Certificate`s of cert-manager that belong to an installation.
+    pub(crate) certificates: Read<Vec<Value>>,
     /// Roles, `ClusterRole`s and their bindings.
     pub(crate) rbac: Read<Vec<Value>>,
     /// The groups of other operators that the cluster serves.
     pub(crate) served: Read<Vec<Served>>,
     /// Deployments of Flux.
     pub(crate) flux: Read<Vec<Value>>,
-    /// The metrics of the leader.
+    /// The metrics of all replicas.
     pub(crate) metrics: Read<String>,
     /// The connections of `--connect`; empty without it.
     pub(crate) contacts: Vec<Contact>,

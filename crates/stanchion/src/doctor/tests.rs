@@ -134,6 +134,14 @@ const FAULTS: &[Plant] = &[
         let bundle = bundle(now().checked_sub((24 * 3).hours()).unwrap());
         first(&mut cluster.webhooks)["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle);
     }),
+    ("certificate-expired", |cluster| {
+        let status = &mut first(&mut cluster.certificates)["status"];
+        status["notAfter"] = json!(minutes_ago(3));
+        status["renewalTime"] = json!(minutes_ago(3000));
+    }),
+    ("certificate-expires", |cluster| {
+        first(&mut cluster.certificates)["status"]["renewalTime"] = json!(minutes_ago(90));
+    }),
     ("certificate-expires", |cluster| {
         let bundle = bundle(now().checked_add((24 * 3).hours()).unwrap());
         first(&mut cluster.webhooks)["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle);
@@ -244,6 +252,16 @@ fn a_healthy_cluster_is_ok_and_nothing_else() {
     assert_eq!(render(&diagnosis, false), format!("ok ({} checks)\n", ALL.len()));
 }
 
+/// The pods serve their metrics on no port, and nobody gave a file: a healthy installation is ok all the same.
+#[test]
+fn an_installation_with_its_default_settings_is_ok_and_nothing_else() {
+    let mut snapshot = healthy();
+    snapshot.metrics = Err(Unreadable::NotServed);
+    let text = render(&diagnose(&snapshot), false);
+    let checks = ALL.len() - 4;
+    assert_eq!(text, format!("ok ({checks} checks, 4 more with --metrics)\n"));
+}
+
 #[test]
 fn every_planted_fault_is_found_alone_and_has_a_remedy() {
     assert!(FAULTS.len() >= 25);
@@ -304,7 +322,14 @@ fn what_may_not_be_read_is_said_and_is_no_fault() {
         text.contains("skipped rbac-missing, rbac-wildcard: cannot read roles and bindings"),
         "{text}"
     );
-    assert!(text.contains("--metrics FILE"), "{text}");
+    assert!(text.ends_with(", 4 more with --metrics)\n"), "{text}");
+    // Metrics that exist and cannot be read are another matter.
+    snapshot.metrics = Err(Unreadable::Forbidden);
+    let text = render(&diagnose(&snapshot), false);
+    assert!(
+        text.contains("skipped queue-grows, reconcile-panics, requests-forbidden, requests-throttled: cannot read metrics"),
+        "{text}"
+    );
 }
 
 #[test]

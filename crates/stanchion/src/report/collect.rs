@@ -1,5 +1,7 @@
 //! Reads what a maintainer needs, and redacts the rest.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
@@ -61,19 +63,19 @@ pub(super) async fn collect(
             Err(why) => unreadable.push((name.to_owned(), why.words())),
         }
     }
-    match events(cluster).await {
-        Ok(events) => add(&mut files, "events.json", &events)?,
-        Err(why) => unreadable.push(("events".to_owned(), why.words())),
-    }
+    let operators = operators(snapshot.deployments.as_deref().unwrap_or_default());
+    let (events, unread) = events(cluster, &operators).await;
+    add(&mut files, "events.json", &events)?;
+    unreadable.extend(unread);
     if let Ok(text) = &snapshot.metrics {
         files.push(("operator/metrics.txt".to_owned(), text.clone().into_bytes()));
     }
     for pod in snapshot.pods.iter().flatten() {
-        let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
-        match log(cluster, namespace, name, log_lines).await {
-            Ok(log) => files.push((format!("operator/logs/{}.log", printable(name)), log.into_bytes())),
-            Err(why) => unreadable.push((format!("log of {name}"), why.words())),
+        for (name, log) in logs(cluster, pod, log_lines).await {
+            match log {
+                Ok(text) => files.push((format!("operator/logs/{name}.log"), text.into_bytes())),
+                Err(why) => unreadable.push((format!("log of {name}"), why.words())),
+            }
         }
     }
     add(&mut files, "unreadable.json", &unreadable)?;
@@ -105,34 +107,187 @@ fn crd(object: &Value) -> Value {
     })
 }
 
-/// The events about our objects and our pods.
-async fn events(cluster: &Cluster) -> Result<Vec<Value>, Unreadable> {
+/// Namespace and name of the operator's Deployments.
+type Operators<'a> = BTreeSet<(&'a str, &'a str)>;
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+fn operators(deployments: &[Value]) -> Operators<'_> {
+    let names = deployments.iter().map(|deployment| {
+        (
+            text(deployment, "/metadata/namespace"),
+            text(deployment, "/metadata/name"),
+        )
+    });
+    names.collect()
+}
+
+/// The events about our objects, and about everything that belongs to a Deployment of the operator, in its namespace:
+/// what the scheduler, the kubelet or a quota says about an operator that does not start.
+async fn events(cluster: &Cluster, operators: &Operators<'_>) -> (Vec<Value>, Vec<(String, String)>) {
     let resource =
         ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("events.k8s.io", "v1", "Event"), "events");
-    let api: Api<DynamicObject> = cluster.api(&resource);
+    let mut namespaces: BTreeSet<Option<&str>> = BTreeSet::from([cluster.namespace.as_deref()]);
+    // Without a namespace, the first list has those of all.
+    if cluster.namespace.is_some() {
+        namespaces.extend(operators.iter().map(|(namespace, _)| Some(*namespace)));
+    }
+    let (mut events, mut unreadable) = (Vec::new(), Vec::new());
+    for namespace in namespaces {
+        let api: Api<DynamicObject> = match namespace {
+            Some(namespace) => Api::namespaced_with(cluster.client.clone(), namespace, &resource),
+            None => Api::all_with(cluster.client.clone(), &resource),
+        };
+        match cluster.list(&api).await {
+            Ok(list) => events.extend(list),
+            Err(why) => unreadable.push((
+                format!("events in {}", namespace.unwrap_or("all namespaces")),
+                why.words(),
+            )),
+        }
+    }
     let kinds: Vec<String> = stanchion_api::crds()
         .into_iter()
         .map(|crd| crd.spec.names.kind)
         .collect();
-    let events = cluster.list(&api).await?;
-    let ours = events.iter().filter(|event| {
-        let of = event
-            .pointer("/regarding/kind")
-            .and_then(Value::as_str)
-            .unwrap_or_default();
-        kinds.iter().any(|kind| kind == of)
-    });
-    Ok(ours.map(redact::object).collect())
+    let is_shown = |event: &&Value| {
+        let of = text(event, "/regarding/kind");
+        kinds.iter().any(|kind| kind == of) || is_of_operator(event, operators)
+    };
+    let shown = events.iter().filter(is_shown).map(redact::object).collect();
+    (shown, unreadable)
 }
 
-async fn log(cluster: &Cluster, namespace: &str, pod: &str, lines: u32) -> Result<String, Unreadable> {
-    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), namespace);
-    let parameters = LogParams {
-        tail_lines: Some(i64::from(lines)),
-        limit_bytes: Some(LOG_BYTES),
-        timestamps: true,
-        ..LogParams::default()
+/// Whether an event is about a Deployment of the operator, or about a `ReplicaSet` or a pod of it, which may be gone.
+fn is_of_operator(event: &Value, operators: &Operators<'_>) -> bool {
+    let (kind, name) = (text(event, "/regarding/kind"), text(event, "/regarding/name"));
+    let namespace = text(event, "/metadata/namespace");
+    operators.iter().any(|(place, deployment)| {
+        let rest = name.strip_prefix(deployment);
+        *place == namespace
+            && match kind {
+                "Deployment" => rest == Some(""),
+                "ReplicaSet" | "Pod" => rest.is_some_and(|rest| rest.starts_with('-')),
+                _ => false,
+            }
+    })
+}
+
+/// The log of a pod of the operator; if its container has restarted, also the log of the run before, which says why.
+async fn logs(cluster: &Cluster, pod: &Value, lines: u32) -> Vec<(String, Result<String, Unreadable>)> {
+    let list = |pointer: &str| {
+        pod.pointer(pointer)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
     };
-    let text = cluster.ask(pods.logs(pod, &parameters)).await?;
-    Ok(redact::text(&text))
+    let restarted = list("/status/containerStatuses")
+        .any(|container| container["restartCount"].as_i64().unwrap_or_default() > 0);
+    // A mesh may have added a container of its own. Then the API server needs to know which one.
+    let container = list("/spec/containers")
+        .any(|container| container["name"] == "operator")
+        .then(|| "operator".to_owned());
+    let name = text(pod, "/metadata/name");
+    let pods: Api<Pod> = Api::namespaced(cluster.client.clone(), text(pod, "/metadata/namespace"));
+    let mut found = Vec::new();
+    for previous in [false, true] {
+        if previous && !restarted {
+            continue;
+        }
+        let parameters = LogParams {
+            container: container.clone(),
+            previous,
+            tail_lines: Some(i64::from(lines)),
+            limit_bytes: Some(LOG_BYTES),
+            timestamps: true,
+            ..LogParams::default()
+        };
+        let log = cluster.ask(pods.logs(name, &parameters)).await;
+        let ending = if previous { ".previous" } else { "" };
+        found.push((
+            format!("{}{ending}", printable(name)),
+            log.map(|text| redact::text(&text)),
+        ));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixed_answers;
+
+    #[tokio::test]
+    async fn the_events_of_an_operator_that_does_not_start_are_in_the_report() {
+        let event = |namespace: &str, kind: &str, name: &str, note: &str| {
+            json!({
+                "metadata": { "namespace": namespace, "name": note }, "regarding": { "kind": kind, "name": name },
+                "note": note, "deprecatedLastTimestamp": "2026-01-01T00:00:00Z",
+            })
+        };
+        let list = |events: &[Value]| json!({ "metadata": {}, "items": events }).to_string();
+        let shop = list(&[
+            event("shop", "PostgresUser", "alice", "ours"),
+            event("shop", "Pod", "stanchion-1", "of a namesake"),
+        ]);
+        let ops = list(&[
+            event("ops", "Deployment", "stanchion", "scaled"),
+            event("ops", "ReplicaSet", "stanchion-7c9", "forbidden by the quota"),
+            event("ops", "Pod", "stanchion-7c9-x1", "back-off restarting"),
+            event("ops", "Pod", "stanchionette", "of somebody else"),
+            event("ops", "Pod", "database-0", "of somebody else"),
+        ]);
+        let mut cluster = fixed_answers::cluster(&[
+            ("/apis/events.k8s.io/v1/namespaces/shop/events?&limit=500", &shop),
+            ("/apis/events.k8s.io/v1/namespaces/ops/events?&limit=500", &ops),
+        ])
+        .await;
+        cluster.namespace = Some("shop".to_owned());
+        let deployment = json!({ "metadata": { "namespace": "ops", "name": "stanchion" } });
+        let deployments = [deployment];
+        let (shown, unreadable) = events(&cluster, &operators(&deployments)).await;
+        assert_eq!(unreadable, []);
+        let notes: Vec<&str> = shown.iter().map(|event| text(event, "/note")).collect();
+        assert_eq!(
+            notes,
+            ["scaled", "forbidden by the quota", "back-off restarting", "ours"]
+        );
+        assert_eq!(
+            text(&shown[0], "/deprecatedLastTimestamp"),
+            "2026-01-01T00:00:00Z"
+        );
+
+        // One namespace that may not be read does not hide the other.
+        cluster.namespace = Some("elsewhere".to_owned());
+        let (shown, unreadable) = events(&cluster, &operators(&deployments)).await;
+        assert_eq!(shown.len(), 3);
+        assert_eq!(unreadable[0].0, "events in elsewhere");
+    }
+
+    #[tokio::test]
+    async fn a_pod_that_has_restarted_also_has_the_log_of_the_run_before() {
+        let path = "/api/v1/namespaces/ops/pods/stanchion-1/log?";
+        let rest = "container=operator&limitBytes=4194304";
+        let now = format!("{path}&{rest}&tailLines=9&timestamps=true");
+        let before = format!("{path}&{rest}&previous=true&tailLines=9&timestamps=true");
+        let cluster = fixed_answers::cluster(&[(&now, "starting"), (&before, "panicked")]).await;
+        let pod = |restarts: i64| {
+            json!({
+                "metadata": { "namespace": "ops", "name": "stanchion-1" },
+                "spec": { "containers": [{ "name": "mesh" }, { "name": "operator" }] },
+                "status": { "containerStatuses": [{ "restartCount": restarts }] },
+            })
+        };
+        let once = logs(&cluster, &pod(0), 9).await;
+        assert_eq!(once, [("stanchion-1".to_owned(), Ok("starting".to_owned()))]);
+        let again = logs(&cluster, &pod(3), 9).await;
+        let expected = ("stanchion-1.previous".to_owned(), Ok("panicked".to_owned()));
+        assert_eq!(again.last(), Some(&expected));
+        assert_eq!(again.len(), 2);
+    }
 }

@@ -57,6 +57,27 @@ fn values_of_people_are_blanked_out_and_the_shape_stays() {
     );
 }
 
+/// The value of a setting is redacted in the spec, so it must not come back with the SQL that sets it.
+#[test]
+fn settings_of_roles_are_blanked_out_in_the_spec_and_in_the_sql() {
+    let statement = format!("ALTER ROLE \"app\" SET \"app\".\"jwt_secret\" TO '{CANARY}';");
+    let policy = json!({
+        "kind": "PostgresPolicy",
+        "spec": { "roles": [{ "name": "app", "config": { "app.jwt_secret": CANARY } }] },
+    });
+    let plan = json!({
+        "kind": "PostgresPolicyPlan",
+        "metadata": { "annotations": { "pgroles.io/sql-preview": statement } },
+        "status": { "sqlInline": format!("BEGIN;\n{statement}\nCOMMIT;") },
+    });
+    let user = json!({ "kind": "PostgresUser", "status": { "plan": { "sql": [statement] } } });
+    for object in [policy, plan, user] {
+        let shown = redact::object(&object).to_string();
+        assert!(!shown.contains(CANARY), "{shown}");
+        assert!(shown.contains("app"), "{shown}");
+    }
+}
+
 #[test]
 fn arguments_of_the_operator_lose_addresses_of_servers() {
     let object = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{

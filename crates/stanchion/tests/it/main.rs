@@ -16,6 +16,7 @@ mod doctor;
 mod documents;
 mod environment;
 mod generated;
+mod image;
 mod installation;
 mod operator;
 mod page;

@@ -24,7 +24,15 @@ pub(crate) fn page(
     let content = html! {
         (head(shown))
         @if let Some(refused) = refused { div.notice.bad role="alert" { strong { "Refused. " } (refused) } }
-        (decision(shown, form))
+        @if sql.is_altered {
+            div.notice.bad role="alert" {
+                strong { "This plan cannot be approved here. " }
+                "The SQL in its ConfigMap is not what the operator computed: its hash differs from redactedSqlHash in the \
+                 status of the plan. Find out who changed the ConfigMap, delete the plan, and let the operator compute it again."
+            }
+        } @else {
+            (decision(shown, form))
+        }
         (numbers(shown))
         (unreadable(&shown.detail.unreadable))
         @if let Some(error) = shown.text("/status/lastError") {

@@ -232,6 +232,7 @@ fn a_plan_is_shown_and_waits_for_a_decision() {
     let sql = Sql {
         text: "GRANT SELECT ON TABLE \"s\".\"<b>\" TO \"app\";\nREVOKE ALL ON SCHEMA s FROM PUBLIC;\n".into(),
         note: None,
+        is_altered: false,
     };
     let html = plan::page(&frame(), &a_plan(&json!({}), "Pending"), &sql, "f0rm", None).0;
     assert!(html.contains(r#"<span class="k">GRANT</span>"#), "{html}");

@@ -152,6 +152,39 @@ async fn another_site_cannot_decide() {
     assert_eq!(plan.annotation("pgroles.io/approved").await, None);
 }
 
+/// A person who may write `ConfigMap`s in the namespace must not choose what another person approves.
+#[tokio::test]
+async fn sql_that_is_not_the_plans_is_not_offered_for_approval() {
+    let plan = Plan::new("ui-altered").await;
+    // gzip of "SELECT 1;" as in a plan, and of "SELECT 2;".
+    let (genuine, other) = (
+        "H4sIAAAAAAACAwt29XF1DlEwtAYAXDOyBAkAAAA=",
+        "H4sIAAAAAAACAwt29XF1DlEwsgYAn2CfLwkAAAA=",
+    );
+    let map = |content: &str| {
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "stock-1-sql" },
+                "binaryData": { "plan.sql.gz": content } })
+    };
+    plan.env.apply(&map(genuine)).await;
+    let status = json!({
+        "sqlInline": null, "sqlRef": { "name": "stock-1-sql", "key": "plan.sql.gz", "compression": "gzip" },
+        "sqlOriginalBytes": 9,
+        "redactedSqlHash": "17db4fd369edb9244b9f91d9aeed145c3d04ad8ba6e95d06247f07a63527d11a",
+    });
+    plan.env.report(&plan.api, "stock-1", &status).await;
+    let browser = plan.env.open().await;
+    let page = browser.get(&plan.path, &[]).await.text;
+    assert!(
+        page.contains("<span class=\"k\">SELECT</span>") && page.contains("/decide"),
+        "{page}"
+    );
+
+    plan.env.apply(&map(other)).await;
+    let page = browser.get(&plan.path, &[]).await.text;
+    assert!(page.contains("cannot be approved here"), "{page}");
+    assert!(!page.contains("/decide") && !page.contains("SELECT"), "{page}");
+}
+
 /// A plan of the same name that replaced the one on the screen is not the plan that the user has read.
 #[tokio::test]
 async fn only_the_plan_that_was_read_is_approved() {

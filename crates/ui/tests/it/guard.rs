@@ -32,14 +32,22 @@ async fn only_the_token_opens_the_page() {
 async fn another_name_for_loopback_is_refused() {
     let env = TestEnv::new("ui-host").await;
     let browser = env.open().await;
-    for host in ["evil.example", "evil.example:80", "127.0.0.1:1"] {
-        let page = browser.get("/", &[("host", host)]).await;
+    let port = browser.origin.rsplit_once(':').unwrap().1;
+    for host in [
+        "evil.example".to_owned(),
+        format!("evil.example:{port}"),
+        format!("127.0.0.1:{port}"),
+        format!("localhost:{port}"),
+        browser.origin.replace("http://", "").replace(port, "1"),
+    ] {
+        let page = browser.get("/", &[("host", &host)]).await;
         assert_eq!(page.status, 421, "{host}");
         assert!(!page.text.contains(&env.namespace), "{}", page.text);
+        // The token does not help, and no cookie is set for that name.
+        let page = browser.get(&browser.entrance(), &[("host", &host)]).await;
+        assert_eq!(page.status, 421, "{host}");
+        assert!(!page.headers.contains_key("set-cookie"), "{host}");
     }
-    let port = browser.origin.rsplit_once(':').unwrap().1;
-    let named = format!("localhost:{port}");
-    assert_eq!(browser.get("/", &[("host", &named)]).await.status, 200);
 }
 
 #[tokio::test]

@@ -8,11 +8,13 @@ use crate::doctor::snapshot::Snapshot;
 /// More waiting objects than this mean a problem, or a recent start.
 const DEEP: f64 = 100.0;
 
+/// Why these checks are skipped on an installation that serves its metrics as it does by default. As without `--connect`,
+/// nothing is wrong then.
+pub(in crate::doctor) const NO_METRICS: &str = "no metrics were given: --metrics FILE";
+
 fn exposition(snapshot: &Snapshot) -> Result<&str, String> {
     snapshot.metrics.as_deref().map_err(|why| match why {
-        Unreadable::NotServed => {
-            "metrics are not at hand: give them with --metrics FILE (kubectl port-forward to port 8080 of a pod, and curl)".to_owned()
-        }
+        Unreadable::NotServed => NO_METRICS.to_owned(),
         other => format!("cannot read metrics: {}", other.words()),
     })
 }

@@ -13,6 +13,7 @@ mod webhooks;
 
 use serde_json::Value;
 
+pub(super) use self::load::NO_METRICS;
 use super::Severity;
 use super::snapshot::{Installation, Read, Snapshot};
 

@@ -141,6 +141,11 @@ fn make_healthy() -> Snapshot {
             webhook("ValidatingWebhookConfiguration"),
             webhook("MutatingWebhookConfiguration"),
         ]),
+        certificates: Ok(vec![json!({
+            "kind": "Certificate", "metadata": { "name": "stanchion", "namespace": "stanchion-system" },
+            // It is being renewed.
+            "status": { "notAfter": minutes_ago(-9000), "renewalTime": minutes_ago(1) },
+        })]),
         rbac: Ok(rbac::cluster_wide(controllers::Choice::everything()).unwrap()),
         served: Ok(vec![
             served("helm.toolkit.fluxcd.io", "helmreleases"),

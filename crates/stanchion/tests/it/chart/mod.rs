@@ -6,6 +6,8 @@ mod install;
 mod monitoring;
 mod promql;
 mod render;
+mod values;
+mod workload;
 
 use std::path::{Path, PathBuf};
 

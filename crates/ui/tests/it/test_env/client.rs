@@ -13,7 +13,7 @@ use stanchion_ui::Server;
 pub(crate) struct Browser {
     server: Server,
     client: Client<HttpConnector, Full<Bytes>>,
-    /// `http://127.0.0.1:PORT`.
+    /// `http://NAME.localhost:PORT`.
     pub(crate) origin: String,
     pub(crate) cookie: String,
 }
@@ -67,9 +67,15 @@ impl Browser {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Request<Full<Bytes>> {
+        // A browser resolves the name to loopback. The system does not everywhere.
+        let host = self.origin.strip_prefix("http://").unwrap();
+        let (_, port) = host.rsplit_once(':').unwrap();
         let mut request = Request::builder()
             .method(method)
-            .uri(format!("{}{path}", self.origin));
+            .uri(format!("http://127.0.0.1:{port}{path}"));
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", host);
+        }
         if !self.cookie.is_empty() {
             request = request.header("cookie", &self.cookie);
         }
