@@ -1,7 +1,7 @@
 //! The summaries of children, from the watch and from our own writes, whichever is newer.
 
 use std::any::{Any, TypeId};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use kube::core::{ApiResource, DynamicObject, ObjectMeta};
@@ -127,14 +127,39 @@ impl Live {
     }
 }
 
-/// By owner, then by name.
-type ByOwner<K> = HashMap<Key, HashMap<String, Child<<K as ChildKind>::Summary>>>;
+/// By owner, then by name. In order, so that the owners in a namespace are together.
+type ByOwner<S> = BTreeMap<Key, HashMap<String, Child<S>>>;
+
+/// The owner that a child is cached for, whatever its references say now, and the cached version.
+fn held<S>(all: &ByOwner<S>, child: &ObjectMeta) -> Option<(Key, u64)> {
+    let (name, uid) = (child.name.as_ref()?, child.uid.as_ref()?);
+    let namespace = child.namespace.as_deref().unwrap_or_default();
+    let first = Key {
+        namespace: namespace.to_owned(),
+        name: String::new(),
+    };
+    all.range(first..)
+        .take_while(|(owner, _)| owner.namespace == namespace)
+        .find_map(|(owner, children)| {
+            let known = children.get(name).filter(|known| known.uid == *uid)?;
+            Some((owner.clone(), known.version))
+        })
+}
+
+fn remove<S>(all: &mut ByOwner<S>, owner: &Key, name: &str) {
+    if let Some(children) = all.get_mut(owner) {
+        children.remove(name);
+        if children.is_empty() {
+            all.remove(owner);
+        }
+    }
+}
 
 /// The children of one kind that belong to a controller's objects.
 pub struct ChildCache<K: ChildKind> {
     owner: (String, String),
     manager: String,
-    children: RwLock<ByOwner<K>>,
+    children: RwLock<ByOwner<K::Summary>>,
 }
 
 impl<K: ChildKind> ChildCache<K> {
@@ -183,56 +208,60 @@ impl<K: ChildKind> ChildCache<K> {
         Some((key, controller.uid.clone()))
     }
 
-    /// Whether this version or a newer one is known. The watch also reports our own writes.
-    fn is_known(&self, owner: &Key, meta: &ObjectMeta) -> bool {
-        let all = self.read();
-        let known = || all.get(owner)?.get(meta.name.as_deref()?);
-        known().is_some_and(|child| {
-            meta.uid.as_ref() == Some(&child.uid) && version(meta).is_some_and(|now| child.version >= now)
-        })
+    /// Records a live child. Returns the owners that must be reconciled: none for a stale event, and two if the child has
+    /// gone from one to the other. The watch also reports our own writes.
+    pub(super) fn see(&self, live: &Live) -> Vec<Key> {
+        self.record(live).unwrap_or_default()
     }
 
-    /// Records a live child. Returns its owner's key if the owner must be reconciled; stale events return `None`.
-    pub(super) fn see(&self, live: &Live) -> Option<Key> {
-        let (key, owner) = self.owner_of(&live.meta)?;
-        if self.is_known(&key, &live.meta) {
+    fn record(&self, live: &Live) -> Option<Vec<Key>> {
+        let meta = &live.meta;
+        let before = held(&self.read(), meta);
+        if let Some((_, known)) = before
+            && version(meta).is_some_and(|now| known >= now)
+        {
             return None;
         }
+        // A child that has lost its controller stays with its last owner, who does not see it any more: its deletion
+        // makes room for another.
+        let orphaned = || Some((before?.0, String::new()));
+        let (key, owner) = self.owner_of(meta).or_else(orphaned)?;
         let mut child = Child::of::<K>(live, &owner, &self.manager)?;
+        let mut woken = Vec::new();
         let mut all = self.write();
-        let known = all.entry(key.clone()).or_default();
-        if let Some(before) = known.get(&child.name) {
+        if let Some((holder, known)) = held(&all, meta) {
             // Another thread may have recorded it meanwhile.
-            if before.version >= child.version && before.uid == child.uid {
+            if known >= child.version {
                 return None;
             }
-            child.verified = before.verified;
-            let no_news = child.is_no_news_after(before);
-            known.insert(child.name.clone(), child);
-            return (!no_news).then_some(key);
+            if holder != key {
+                remove(&mut all, &holder, &child.name);
+                woken.push(holder);
+            }
         }
+        let known = all.entry(key.clone()).or_default();
+        let no_news = known.get(&child.name).is_some_and(|before| {
+            child.verified = before.verified;
+            child.is_no_news_after(before)
+        });
         known.insert(child.name.clone(), child);
-        Some(key)
+        if !no_news {
+            woken.push(key);
+        }
+        Some(woken)
     }
 
-    /// Drops a deleted child, and returns its owner.
+    /// Drops a deleted child, and returns its last owner. Another child of its name may have come after it.
     pub(super) fn lose(&self, gone: &ObjectMeta) -> Option<Key> {
-        let (key, _) = self.owner_of(gone)?;
-        let (name, uid) = (gone.name.as_ref()?, gone.uid.as_ref()?);
         let mut all = self.write();
-        let children = all.get_mut(&key)?;
-        // One of the same name may have come after it.
-        if children.get(name).is_some_and(|child| child.uid == *uid) {
-            children.remove(name);
-        }
-        if children.is_empty() {
-            all.remove(&key);
-        }
-        Some(key)
+        let (holder, _) = held(&all, gone)?;
+        remove(&mut all, &holder, gone.name.as_ref()?);
+        Some(holder)
     }
 
     /// Drops all children that a complete list does not contain, and returns their owners.
     pub(super) fn keep_only(&self, uids: &HashSet<String>) -> Vec<Key> {
+        // In a fixed order, so that a simulated run depends on its seed alone.
         let mut bereft = Vec::new();
         self.write().retain(|key, children| {
             let before = children.len();
@@ -242,8 +271,6 @@ impl<K: ChildKind> ChildCache<K> {
             }
             !children.is_empty()
         });
-        // In a fixed order, so that a simulated run depends on its seed alone.
-        bereft.sort_unstable();
         bereft
     }
 
@@ -255,11 +282,11 @@ impl<K: ChildKind> ChildCache<K> {
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, ByOwner<K>> {
+    fn read(&self) -> RwLockReadGuard<'_, ByOwner<K::Summary>> {
         self.children.read()
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, ByOwner<K>> {
+    fn write(&self) -> RwLockWriteGuard<'_, ByOwner<K::Summary>> {
         self.children.write()
     }
 }
@@ -286,7 +313,7 @@ impl<K: ChildKind> AnyCache for ChildCache<K> {
 
     fn wrote(&self, written: DynamicObject) {
         if let Some(live) = Live::from_watch(written) {
-            self.see(&live);
+            drop(self.see(&live));
         }
     }
 

@@ -127,7 +127,7 @@ fn handle<K: ChildKind>(
     listing: &mut HashSet<String>,
     event: Event<DynamicObject>,
 ) -> Vec<Key> {
-    let see = |object| Live::from_watch(object).and_then(|live| cache.see(&live));
+    let see = |object| Live::from_watch(object).map_or_else(Vec::new, |live| cache.see(&live));
     match event {
         Event::Init => {
             listing.clear();
@@ -135,9 +135,9 @@ fn handle<K: ChildKind>(
         }
         Event::InitApply(object) => {
             listing.extend(object.metadata.uid.clone());
-            see(object).into_iter().collect()
+            see(object)
         }
-        Event::Apply(object) => see(object).into_iter().collect(),
+        Event::Apply(object) => see(object),
         Event::Delete(object) => cache.lose(&object.metadata).into_iter().collect(),
         Event::InitDone => cache.keep_only(&std::mem::take(listing)),
     }
