@@ -5,6 +5,7 @@ mod backoff;
 mod concurrency;
 mod deadline;
 mod fairness;
+mod gone;
 mod memory;
 mod panics;
 mod readiness;
