@@ -11,6 +11,7 @@ mod panics;
 mod readiness;
 mod relist;
 mod shutdown;
+mod sizes;
 
 use std::time::Duration;
 
