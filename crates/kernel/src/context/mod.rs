@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use stanchion_api::names;
 
 pub use self::writer::Writer;
-use crate::children::{Child, ChildCaches, ChildKind, Children};
+use crate::children::{ChildCaches, Children};
 use crate::external::{DiscoveryCache, ExternalKind, ServedKind, discover};
 use crate::lenient::Lenient;
 use crate::problem::Problem;
@@ -110,11 +110,6 @@ impl ReconcileContext {
     fn dynamic(&self, kind: &ApiResource) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), &self.parent.key.namespace, kind)
     }
-
-    fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
-        let cache = self.child_caches.of::<K>();
-        cache.map_or_else(Vec::new, |cache| cache.children(&self.parent))
-    }
 }
 
 /// The size of all objects that one pass may read by name. They are the Secrets and ConfigMaps of a tenant, who can
@@ -144,13 +139,8 @@ impl Reader {
         &self.context.parent
     }
 
-    /// The object's children of a kind, by name, from the cache: no request is sent. Empty for a kind that is not in
-    /// [`Reconciler::child_kinds`](crate::Reconciler::child_kinds).
-    pub fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
-        self.context.children::<K>()
-    }
-
-    /// The object's children of all kinds in [`Reconciler::child_kinds`](crate::Reconciler::child_kinds), from the cache.
+    /// The object's children of all kinds in [`Reconciler::child_kinds`](crate::Reconciler::child_kinds), from the cache: no
+    /// request is sent.
     pub fn all_children(&self) -> Children {
         self.context.child_caches.children(&self.context.parent)
     }
