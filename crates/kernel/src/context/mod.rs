@@ -274,12 +274,7 @@ impl Reader {
     /// Whether an object in the same namespace that an earlier pass has read is unchanged, according to its watch. It
     /// stays registered as a dependency.
     pub fn is_unchanged<K: Resource<DynamicType = ()>>(&self, name: &str) -> bool {
-        let kind = ApiResource::erase::<K>(&());
-        self.unchanged(Reference::new(
-            &kind,
-            Some(&self.context.parent.key.namespace),
-            name,
-        ))
+        self.is_external_unchanged(&ApiResource::erase::<K>(&()), name)
     }
 
     /// [`Self::is_unchanged`] for an object of a cluster-scoped kind.
@@ -289,11 +284,8 @@ impl Reader {
 
     /// [`Self::is_unchanged`] for an object of a third-party kind in the same namespace.
     pub fn is_external_unchanged(&self, kind: &ApiResource, name: &str) -> bool {
-        self.unchanged(Reference::new(
-            kind,
-            Some(&self.context.parent.key.namespace),
-            name,
-        ))
+        let namespace = Some(self.context.parent.key.namespace.as_str());
+        self.unchanged(Reference::new(kind, namespace, name))
     }
 
     fn unchanged(&self, what: Reference) -> bool {
