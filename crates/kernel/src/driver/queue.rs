@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -61,14 +61,18 @@ impl Queue {
     /// Enqueues the object.
     pub(super) fn wake(&self, key: Key) {
         let lane = (self.0.lane)(&key);
-        self.lock().line.join(key, lane, || self.0.metrics.queued());
+        self.0
+            .state
+            .lock()
+            .line
+            .join(key, lane, || self.0.metrics.queued());
         self.0.joined.notify_one();
     }
 
     /// Drops the timer of an object that is gone. If the object waits, it stays in the queue: its pass finds nothing to
     /// do, and an object of the same name that was created meanwhile keeps its turn.
     pub(super) fn forget(&self, key: &Key) {
-        self.lock().timers.clear(key);
+        self.0.state.lock().timers.clear(key);
     }
 
     /// Runs passes until shutdown, and until the running ones have ended or [`DRAIN`] has passed; then it drops them. A
@@ -88,7 +92,7 @@ impl Queue {
             if stopping && running.is_empty() {
                 return;
             }
-            let next = self.lock().timers.next();
+            let next = self.0.state.lock().timers.next();
             tokio::select! {
                 biased;
                 () = shutdown.cancelled(), if !stopping => {
@@ -107,7 +111,7 @@ impl Queue {
     }
 
     fn take(&self) -> Option<(Key, Queued)> {
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         let taken = state.line.take()?;
         state.timers.clear(&taken.0);
         Some(taken)
@@ -115,7 +119,7 @@ impl Queue {
 
     fn finish(&self, key: &Key, requeue_after: Option<Duration>) {
         let lane = (self.0.lane)(key);
-        let mut state = self.lock();
+        let mut state = self.0.state.lock();
         state.line.finish(key, || lane);
         if let Some(delay) = requeue_after {
             state.timers.set(key, delay);
@@ -124,14 +128,10 @@ impl Queue {
 
     /// Enqueues the objects whose requeue time has come.
     fn ring(&self) {
-        let due = self.lock().timers.due(Instant::now());
+        let due = self.0.state.lock().timers.due(Instant::now());
         for key in due {
             self.wake(key);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock()
     }
 }
 
@@ -190,7 +190,12 @@ mod tests {
             name: name.into(),
         };
         queue.wake(key("again"));
-        queue.lock().timers.set(&key("gone"), Duration::from_secs(1));
+        queue
+            .0
+            .state
+            .lock()
+            .timers
+            .set(&key("gone"), Duration::from_secs(1));
         for name in ["again", "gone"] {
             queue.forget(&key(name));
         }
