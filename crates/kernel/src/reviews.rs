@@ -8,9 +8,7 @@ use std::hash::Hash;
 use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
+use k8s_openapi::api::authorization::v1::{SubjectAccessReview, SubjectAccessReviewSpec};
 use kube::api::PostParams;
 use kube::{Api, Client};
 use parking_lot::Mutex;
@@ -56,33 +54,26 @@ impl Reviews {
         Ok(status.user.filter(|_| status.authenticated == Some(true)))
     }
 
-    /// Whether a user may do this.
-    pub(crate) async fn is_allowed(&self, user: UserInfo, what: What) -> kube::Result<bool> {
-        let mut spec = SubjectAccessReviewSpec {
-            user: user.username,
-            groups: user.groups,
-            uid: user.uid,
-            extra: user.extra,
-            ..SubjectAccessReviewSpec::default()
-        };
-        match what {
-            What::Path(path) => spec.non_resource_attributes = Some(path),
-            What::Resource(resource) => spec.resource_attributes = Some(resource),
-        }
+    /// Whether a user may do what the spec names.
+    pub(crate) async fn is_allowed(
+        &self,
+        user: UserInfo,
+        what: SubjectAccessReviewSpec,
+    ) -> kube::Result<bool> {
         let review = SubjectAccessReview {
-            spec,
+            spec: SubjectAccessReviewSpec {
+                user: user.username,
+                groups: user.groups,
+                uid: user.uid,
+                extra: user.extra,
+                ..what
+            },
             ..SubjectAccessReview::default()
         };
         let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let answer = reviews.create(&PostParams::default(), &review).await?;
         Ok(answer.status.is_some_and(|status| status.allowed))
     }
-}
-
-/// What a user wants to do.
-pub(crate) enum What {
-    Path(NonResourceAttributes),
-    Resource(ResourceAttributes),
 }
 
 /// A few answers, each for a while. When it is full, further answers are not kept.

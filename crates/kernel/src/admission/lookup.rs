@@ -9,7 +9,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::authorization::v1::ResourceAttributes;
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReviewSpec};
 use kube::api::ListParams;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::Request;
 use crate::lenient::Lenient;
-use crate::reviews::{Remembered, Reviews, What};
+use crate::reviews::{Remembered, Reviews};
 
 /// How long the result of a `SubjectAccessReview` is cached.
 const PERMISSION_TTL: Duration = Duration::from_secs(30);
@@ -127,7 +127,7 @@ where
         if let Some(known) = self.permissions.get(&permission) {
             return Ok(known);
         }
-        let what = ResourceAttributes {
+        let resource = ResourceAttributes {
             group: Some(K::group(&()).into_owned()),
             resource: Some(K::plural(&()).into_owned()),
             verb: Some(verb.into()),
@@ -135,10 +135,14 @@ where
             name: name.map(Into::into),
             ..ResourceAttributes::default()
         };
+        let what = SubjectAccessReviewSpec {
+            resource_attributes: Some(resource),
+            ..SubjectAccessReviewSpec::default()
+        };
         let asked = Instant::now();
         let allowed = self
             .reviews
-            .is_allowed(author.clone(), What::Resource(what))
+            .is_allowed(author.clone(), what)
             .await
             .map_err(|_| Unseen)?;
         self.permissions.put(permission, asked, allowed);

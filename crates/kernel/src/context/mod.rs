@@ -112,7 +112,7 @@ impl ReconcileContext {
     }
 }
 
-/// The size of all objects that one pass may read by name. They are the Secrets and ConfigMaps of a tenant, who can
+/// The size of all objects that one pass may read by name. They are the Secrets and `ConfigMap`s of a tenant, who can
 /// name hundreds of them, each as large as etcd accepts; half of the workers may hold as much for one namespace.
 const MOST_READ: usize = 16 * 1024 * 1024;
 

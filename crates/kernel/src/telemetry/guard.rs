@@ -14,14 +14,14 @@ use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use k8s_openapi::api::authorization::v1::NonResourceAttributes;
+use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReviewSpec};
 use kube::Client;
 use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 use tracing::warn;
 
 use crate::rbac::Rule;
-use crate::reviews::{Remembered, Reviews, What};
+use crate::reviews::{Remembered, Reviews};
 
 /// How long a positive result is cached.
 const BELIEVED: Duration = Duration::from_mins(2);
@@ -118,7 +118,11 @@ impl Guard {
             path: Some(path.to_owned()),
             verb: Some("get".to_owned()),
         };
-        let may_get = self.reviews.is_allowed(user, What::Path(get)).await?;
+        let what = SubjectAccessReviewSpec {
+            non_resource_attributes: Some(get),
+            ..SubjectAccessReviewSpec::default()
+        };
+        let may_get = self.reviews.is_allowed(user, what).await?;
         Ok(if may_get {
             StatusCode::OK
         } else {

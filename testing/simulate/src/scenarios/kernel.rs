@@ -161,7 +161,7 @@ impl Scenario for Kernel {
 
 /// Some widgets share a lane.
 fn name_of(number: usize) -> String {
-    format!("{}w{number}", if number % 2 == 0 { "lane." } else { "" })
+    format!("{}w{number}", if number.is_multiple_of(2) { "lane." } else { "" })
 }
 
 fn anything(name: &str, random: &mut StdRng) -> Operation {
