@@ -22,6 +22,7 @@ pub mod problem;
 pub mod rbac;
 pub mod reconciler;
 pub mod redact;
+mod reviews;
 pub mod scope;
 pub mod status;
 pub mod telemetry;

@@ -12,17 +12,6 @@ pub fn shorten(text: &str, max: usize) -> String {
     short
 }
 
-/// The text on one line, with control characters escaped.
-pub fn printable(text: &str) -> String {
-    text.chars()
-        .flat_map(|character| {
-            let escaped = character.is_control().then(|| character.escape_default());
-            let plain = (!character.is_control()).then_some(character);
-            escaped.into_iter().flatten().chain(plain)
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -39,11 +28,6 @@ mod tests {
                 _ => prop_assert_eq!(short, note),
             }
         }
-    }
-
-    #[test]
-    fn what_a_terminal_would_act_on_is_escaped() {
-        assert_eq!(printable("a\u{1b}[31m\nb ä\u{9b}"), "a\\u{1b}[31m\\nb ä\\u{9b}");
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub enum Property {
     SameEnd,
     /// Nothing is left of what is deleted.
     NothingLeft,
+    /// No object had two passes at once.
+    Alone,
     /// What must never be seen on the network was not seen: a write without the lease, a secret outside a Secret.
     Network,
 }

@@ -126,7 +126,7 @@ async fn work<S: Scenario>(env: &SimulationEnv<S>, index: usize, fence: Fence) {
         metrics,
         instance: format!("replica-{index}"),
         settings: Settings {
-            concurrency: 64,
+            concurrency: env.setup.concurrency,
             streaming_lists: env.setup.streaming_lists,
             ..Settings::default()
         },

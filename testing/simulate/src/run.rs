@@ -178,6 +178,8 @@ async fn simulate<S: Scenario>(schedule: &Schedule) -> Outcome {
     violations.extend(check_conditions::<S>(&end));
     violations.extend(properties::leaks(&end["objects"]));
     violations.extend(delete_everything::<S>(&client, &env.scenario, &record).await);
+    let faults = env.scenario.faults().into_iter();
+    violations.extend(faults.map(|what| Violation::new(Property::Alone, what)));
     let seen = record.violations();
     violations.extend(
         seen.into_iter()

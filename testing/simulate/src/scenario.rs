@@ -147,6 +147,11 @@ pub trait Scenario: Send + Sync + 'static {
     /// What is outside the cluster now.
     fn world(&self) -> Value;
 
+    /// What has happened that must never happen.
+    fn faults(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What is outside the cluster although everything was deleted.
     fn left(&self) -> Vec<String>;
 

@@ -27,6 +27,8 @@ pub struct Setup {
     pub replicas: usize,
     /// Whether lists are streamed.
     pub streaming_lists: bool,
+    /// How many passes run at the same time: so few that objects wait for each other.
+    pub concurrency: u16,
 }
 
 /// One thing that happens.
@@ -58,6 +60,7 @@ impl Schedule {
                 1
             },
             streaming_lists: random.random(),
+            concurrency: if seed.is_multiple_of(2) { 3 } else { 4 },
         };
         let operations = S::operations(&mut random);
         let length = operations.iter().map(|(at, _)| *at).max().unwrap_or_default();
@@ -110,10 +113,11 @@ impl fmt::Display for Schedule {
         let Setup {
             replicas,
             streaming_lists,
+            concurrency,
         } = self.setup;
         writeln!(
             f,
-            "seed {}, {replicas} replica(s), streaming lists: {streaming_lists}",
+            "seed {}, {replicas} replica(s), {concurrency} workers, streaming lists: {streaming_lists}",
             self.seed
         )?;
         for Step { at, act } in &self.steps {

@@ -5,34 +5,26 @@
 //! moment, concurrent requests share their lists, and only a few requests run at the same time, so that reviews do not
 //! overload the API server. The permission for these reviews is that of [`crate::telemetry::guard`].
 
-use std::collections::HashMap;
 use std::fmt::Debug;
-use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::authentication::v1::UserInfo;
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use kube::api::{ListParams, PostParams};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReviewSpec};
+use kube::api::ListParams;
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
-use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use stanchion_api::names;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::Request;
 use crate::lenient::Lenient;
+use crate::reviews::{Remembered, Reviews};
 
 /// How long the result of a `SubjectAccessReview` is cached.
 const PERMISSION_TTL: Duration = Duration::from_secs(30);
 /// How long a list is kept for requests that wait for it.
 const LISTS: Duration = Duration::from_secs(2);
-/// The number of cached results of each kind.
-const REMEMBERED: usize = 256;
-/// The number of concurrent requests.
-const QUESTIONS: usize = 4;
 
 /// The object was not read: the author may not read it, or the API server did not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +32,7 @@ pub struct Unseen;
 
 /// Reads other objects for a rule. Clones share the cache.
 pub struct Lookup<K> {
-    client: Client,
-    questions: Arc<Semaphore>,
+    reviews: Arc<Reviews>,
     permissions: Arc<Remembered<Permission, bool>>,
     lists: Arc<Remembered<String, Arc<[K]>>>,
 }
@@ -49,8 +40,7 @@ pub struct Lookup<K> {
 impl<K> Clone for Lookup<K> {
     fn clone(&self) -> Self {
         Self {
-            client: self.client.clone(),
-            questions: Arc::clone(&self.questions),
+            reviews: Arc::clone(&self.reviews),
             permissions: Arc::clone(&self.permissions),
             lists: Arc::clone(&self.lists),
         }
@@ -73,10 +63,9 @@ where
     /// Reads with this client, which has the operator's permissions.
     pub fn new(client: Client) -> Self {
         Self {
-            client,
-            questions: Arc::new(Semaphore::new(QUESTIONS)),
-            permissions: Arc::default(),
-            lists: Arc::default(),
+            reviews: Arc::new(Reviews::new(client)),
+            permissions: Arc::new(Remembered::new(PERMISSION_TTL)),
+            lists: Arc::new(Remembered::new(LISTS)),
         }
     }
 
@@ -86,8 +75,8 @@ where
         if !names::is_object(name) || !self.may(request, "get", namespace, Some(name)).await? {
             return Err(Unseen);
         }
-        let _question = self.questions.acquire().await.map_err(|_| Unseen)?;
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let _question = self.reviews.question().await;
+        let api: Api<K> = Api::namespaced(self.reviews.client.clone(), namespace);
         api.get_opt(name).await.map_err(|_| Unseen)
     }
 
@@ -98,21 +87,21 @@ where
             return Err(Unseen);
         }
         let (key, arrived) = (namespace.to_owned(), Instant::now());
-        let _question = self.questions.acquire().await.map_err(|_| Unseen)?;
+        let _question = self.reviews.question().await;
         // The previous holder of the permit may have requested the same list. Its list is valid for all requests that
         // were waiting when it began; for a later request it could lack new objects.
-        if let Some(known) = self.lists.get(&key, arrived.elapsed()) {
+        if let Some(known) = self.lists.get_since(&key, arrived.elapsed()) {
             return Ok(known);
         }
         let begun = Instant::now();
-        let api: Api<Lenient<K>> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<Lenient<K>> = Api::namespaced(self.reviews.client.clone(), namespace);
         let listed = api.list(&ListParams::default()).await.map_err(|_| Unseen)?;
         let objects: Arc<[K]> = listed
             .items
             .into_iter()
             .filter_map(Lenient::into_object)
             .collect();
-        self.lists.put(key, (begun, Arc::clone(&objects)), LISTS);
+        self.lists.put(key, begun, Arc::clone(&objects));
         Ok(objects)
     }
 
@@ -131,22 +120,32 @@ where
             namespace: namespace.to_owned(),
             name: name.map(ToOwned::to_owned),
         };
-        if let Some(known) = self.permissions.get(&permission, PERMISSION_TTL) {
+        if let Some(known) = self.permissions.get(&permission) {
             return Ok(known);
         }
-        let _question = self.questions.acquire().await.map_err(|_| Unseen)?;
-        if let Some(known) = self.permissions.get(&permission, PERMISSION_TTL) {
+        let _question = self.reviews.question().await;
+        if let Some(known) = self.permissions.get(&permission) {
             return Ok(known);
         }
-        let review = review::<K>(author, verb, namespace, name);
-        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let answer = reviews.create(&PostParams::default(), &review).await;
-        let allowed = answer
-            .map_err(|_| Unseen)?
-            .status
-            .is_some_and(|status| status.allowed);
-        self.permissions
-            .put(permission, (Instant::now(), allowed), PERMISSION_TTL);
+        let resource = ResourceAttributes {
+            group: Some(K::group(&()).into_owned()),
+            resource: Some(K::plural(&()).into_owned()),
+            verb: Some(verb.into()),
+            namespace: Some(namespace.into()),
+            name: name.map(Into::into),
+            ..ResourceAttributes::default()
+        };
+        let what = SubjectAccessReviewSpec {
+            resource_attributes: Some(resource),
+            ..SubjectAccessReviewSpec::default()
+        };
+        let asked = Instant::now();
+        let allowed = self
+            .reviews
+            .is_allowed(author.clone(), what)
+            .await
+            .map_err(|_| Unseen)?;
+        self.permissions.put(permission, asked, allowed);
         Ok(allowed)
     }
 }
@@ -158,57 +157,5 @@ fn namespace(request: &Request) -> Result<&str, Unseen> {
         Ok(namespace)
     } else {
         Err(Unseen)
-    }
-}
-
-fn review<K: Resource<DynamicType = ()>>(
-    author: &UserInfo,
-    verb: &str,
-    namespace: &str,
-    name: Option<&str>,
-) -> SubjectAccessReview {
-    SubjectAccessReview {
-        spec: SubjectAccessReviewSpec {
-            user: author.username.clone(),
-            groups: author.groups.clone(),
-            uid: author.uid.clone(),
-            extra: author.extra.clone(),
-            resource_attributes: Some(ResourceAttributes {
-                group: Some(K::group(&()).into_owned()),
-                resource: Some(K::plural(&()).into_owned()),
-                verb: Some(verb.into()),
-                namespace: Some(namespace.into()),
-                name: name.map(Into::into),
-                ..ResourceAttributes::default()
-            }),
-            ..SubjectAccessReviewSpec::default()
-        },
-        ..SubjectAccessReview::default()
-    }
-}
-
-/// A few answers, each for a while.
-struct Remembered<K, V>(Mutex<HashMap<K, (Instant, V)>>);
-
-impl<K, V> Default for Remembered<K, V> {
-    fn default() -> Self {
-        Self(Mutex::default())
-    }
-}
-
-impl<K: Eq + Hash, V: Clone> Remembered<K, V> {
-    fn get(&self, key: &K, believed: Duration) -> Option<V> {
-        let known = self.0.lock();
-        let (since, value) = known.get(key)?;
-        (since.elapsed() <= believed).then(|| value.clone())
-    }
-
-    /// Caches a value with its time.
-    fn put(&self, key: K, value: (Instant, V), believed: Duration) {
-        let mut known = self.0.lock();
-        known.retain(|_, (since, _)| since.elapsed() < believed);
-        if known.len() < REMEMBERED {
-            known.insert(key, value);
-        }
     }
 }

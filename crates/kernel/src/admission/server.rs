@@ -14,9 +14,14 @@ use hyper_util::{
     server::conn::auto,
     service::TowerToHyperService,
 };
-use tokio::net::{TcpListener, TcpStream};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    sync::watch,
+};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::{BoxError, ServiceBuilder};
 use tracing::{debug, warn};
 
 use super::{
@@ -28,6 +33,9 @@ use super::{
 
 /// Timeout of the TLS handshake, of a request's header, and of its body.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a connection may be open without a request that succeeds. There are few connections, and an API server that
+/// comes back opens another one.
+const USELESS: Duration = Duration::from_secs(30);
 /// Maximum number of concurrent requests on one connection. An API server has few.
 const STREAMS: u32 = 32;
 /// Flow control window of a connection.
@@ -149,8 +157,17 @@ async fn connection(
     tls: TlsAcceptor,
     router: Router,
     shutdown: CancellationToken,
-) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<(), BoxError> {
     let stream = tokio::time::timeout(CLIENT_TIMEOUT, tls.accept(stream)).await??;
+    talk(stream, router, shutdown).await
+}
+
+/// Answers the requests of one client, for as long as it is a useful one.
+async fn talk(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    router: Router,
+    shutdown: CancellationToken,
+) -> Result<(), BoxError> {
     let mut http = auto::Builder::new(TokioExecutor::new());
     http.http1()
         .timer(TokioTimer::new())
@@ -164,10 +181,62 @@ async fn connection(
         .initial_connection_window_size(WINDOW)
         .keep_alive_interval(CLIENT_TIMEOUT)
         .keep_alive_timeout(CLIENT_TIMEOUT);
+    let (successes, mut heard) = watch::channel(());
+    let router = ServiceBuilder::new()
+        .map_response(move |response: Response| {
+            if response.status().is_success() {
+                successes.send_replace(());
+            }
+            response
+        })
+        .service(router);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+    let useless = async { while let Ok(Ok(())) = tokio::time::timeout(USELESS, heard.changed()).await {} };
     tokio::select! {
         result = &mut connection => return result,
         () = shutdown.cancelled() => connection.as_mut().graceful_shutdown(),
+        () = useless => {
+            connection.as_mut().graceful_shutdown();
+            return tokio::time::timeout(CLIENT_TIMEOUT, connection).await?;
+        }
     }
     connection.await
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use hyper::client::conn::http2;
+    use tokio::time::{Instant, sleep};
+
+    use super::*;
+
+    /// How long a client that requests this path every few seconds keeps its connection, at most five minutes.
+    async fn lasts(path: &str) -> Duration {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let router = Router::new().route("/known", get(|| async { "yes" }));
+        let talking = tokio::spawn(talk(ours, router, CancellationToken::new()));
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(theirs))
+            .await
+            .unwrap();
+        let connection = tokio::spawn(connection);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_mins(5) {
+            let request = axum::http::Request::get(format!("http://host{path}")).body(Body::empty());
+            if sender.send_request(request.unwrap()).await.is_err() {
+                break;
+            }
+            sleep(Duration::from_secs(7)).await;
+        }
+        let lasted = began.elapsed();
+        connection.abort();
+        talking.abort();
+        lasted
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_without_a_useful_request_ends() {
+        assert!(lasts("/known").await >= Duration::from_mins(5));
+        assert!((USELESS..USELESS * 2).contains(&lasts("/unknown").await));
+    }
 }

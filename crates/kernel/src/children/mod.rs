@@ -2,25 +2,25 @@
 //!
 //! A read before each write would double the requests of such a controller, and a restart would read every child again.
 //! So the watch of the cache receives complete objects and keeps a summary of each: the hash of its intent, a
-//! [digest](owned) of the current values of our fields, and what its owner needs to know ([`ChildKind::Summary`]). The kernel
+//! [digest](owned) of the current values of our fields, and the [`Rollout`] of a Deployment. The kernel
 //! [decides](Children::changes) from that summary whether a child has to be written, and wakes the owner when the summary changes,
 //! not on every change of the child.
 
 mod cache;
-mod kind;
 mod owned;
+mod rollout;
 mod watch;
 
 use kube::core::ApiResource;
 use sha2::{Digest as _, Sha256};
 
-pub use cache::{Child, ChildCache, ChildCaches};
-pub use kind::{ChildKind, Rollout};
+pub use cache::ChildCaches;
+use cache::{Child, same_kind};
+pub use rollout::Rollout;
 pub use watch::ChildKinds;
 pub(crate) use watch::WatchContext;
 
 use crate::apply::{Intent, ObjectChange, Observed, Takeover};
-use crate::context::Parent;
 use crate::problem::Problem;
 
 /// The cached children of one object, of all kinds that its controller caches.
@@ -29,21 +29,14 @@ pub struct Children {
     /// The uid of the object.
     parent: String,
     /// In the order in which the controller lists its kinds.
-    by_kind: Vec<(ApiResource, Vec<Child<()>>)>,
+    by_kind: Vec<(ApiResource, Vec<Child>)>,
 }
 
 impl Children {
-    fn new(parent: &Parent, by_kind: Vec<(ApiResource, Vec<Child<()>>)>) -> Self {
-        Self {
-            parent: parent.uid.clone(),
-            by_kind,
-        }
-    }
-
     /// The change that makes a child as intended; `None` if it is, or while it is being deleted: the watch reports the end.
     pub fn change(&self, intent: Intent, takeover: Takeover) -> Result<Option<ObjectChange>, Problem> {
         let kind = intent.resource();
-        let same = |(cached, _): &&(ApiResource, _)| cached.kind == kind.kind && cached.group == kind.group;
+        let same = |(cached, _): &&(ApiResource, _)| same_kind(cached, kind);
         let Some((_, children)) = self.by_kind.iter().find(same) else {
             return Err(Problem::permanent(
                 "UnknownKind",
@@ -61,7 +54,7 @@ impl Children {
             changes.extend(self.change(intent.clone(), takeover)?);
         }
         for (resource, children) in &self.by_kind {
-            let is_intended = |child: &Child<()>| {
+            let is_intended = |child: &Child| {
                 intents
                     .iter()
                     .any(|intent| intent.kind() == resource.kind && intent.name() == child.name)
@@ -80,6 +73,13 @@ impl Children {
         Ok(changes)
     }
 
+    /// The name and the progress of each Deployment.
+    pub fn rollouts(&self) -> Vec<(String, Rollout)> {
+        let all = self.by_kind.iter().flat_map(|(_, children)| children);
+        all.filter_map(|child| Some((child.name.clone(), child.rollout.as_deref()?.clone())))
+            .collect()
+    }
+
     /// A digest of our fields of each child, which changes when somebody changes one. `None` while a child is being
     /// deleted or has no field of ours.
     pub fn fingerprint(&self) -> Option<[u8; 32]> {
@@ -87,7 +87,7 @@ impl Children {
         for (resource, children) in &self.by_kind {
             for child in children {
                 digest.update(format!("{}/{} {}\n", resource.kind, child.name, child.uid));
-                digest.update(child.fingerprint()?);
+                digest.update(child.owned.filter(|_| !child.terminating)?);
             }
         }
         Some(digest.finalize().into())
@@ -97,7 +97,7 @@ impl Children {
 /// The change that makes one child as intended.
 fn change_of(
     intent: Intent,
-    child: Option<&Child<()>>,
+    child: Option<&Child>,
     parent: &str,
     takeover: Takeover,
 ) -> Option<ObjectChange> {

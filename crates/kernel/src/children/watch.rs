@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kube::core::{ApiResource, DynamicObject};
+use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 
-use super::ChildKind;
 use super::cache::{ChildCache, ChildCaches, Live};
 use crate::driver::Readiness;
 use crate::scope::Scope;
@@ -33,7 +32,6 @@ pub(crate) struct WatchContext<'a> {
 /// The kinds of a controller's child caches, before the caches are opened.
 pub struct ChildKinds {
     label: &'static str,
-    open: Vec<Open>,
     resources: Vec<ApiResource>,
 }
 
@@ -43,32 +41,20 @@ impl Default for ChildKinds {
     }
 }
 
-/// Adds the cache of a kind, and returns the endless future that fills it.
-type Open = Box<dyn FnOnce(&mut ChildCaches, &WatchContext<'_>, &'static str) -> BoxFuture<'static, ()>>;
-
 impl ChildKinds {
     /// For children with another value of the label [`MANAGED_BY`] than ours: a predecessor created them that way, and
     /// they set it themselves.
     pub fn labelled(label: &'static str) -> Self {
         Self {
             label,
-            open: Vec::new(),
             resources: Vec::new(),
         }
     }
 
-    /// Adds one kind.
+    /// Adds one kind. A `Secret` is none: its data is read when it is needed and never kept.
     #[must_use]
-    pub fn with<K: ChildKind>(mut self) -> Self {
+    pub fn with<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(mut self) -> Self {
         self.resources.push(ApiResource::erase::<K>(&()));
-        self.open.push(Box::new(|caches, context, label| {
-            let cache = Arc::new(ChildCache::<K>::new(
-                context.owner.clone(),
-                context.manager.into(),
-            ));
-            caches.insert(&cache);
-            open(cache, context, label)
-        }));
         self
     }
 
@@ -79,21 +65,20 @@ impl ChildKinds {
 
     /// The empty caches, and the endless futures that fill them.
     pub(crate) fn open(self, context: &WatchContext<'_>) -> (ChildCaches, Vec<BoxFuture<'static, ()>>) {
-        let mut caches = ChildCaches::default();
-        let mut watches = Vec::new();
-        for open in self.open {
-            watches.push(open(&mut caches, context, self.label));
-        }
-        (caches, watches)
+        let (caches, watches) = self
+            .resources
+            .into_iter()
+            .map(|resource| open(resource, context, self.label))
+            .collect::<(Vec<_>, Vec<_>)>();
+        (ChildCaches(caches.into()), watches)
     }
 }
 
-fn open<K: ChildKind>(
-    cache: Arc<ChildCache<K>>,
+fn open(
+    resource: ApiResource,
     context: &WatchContext<'_>,
     label: &str,
-) -> BoxFuture<'static, ()> {
-    let resource = ApiResource::erase::<K>(&());
+) -> (Arc<ChildCache>, BoxFuture<'static, ()>) {
     let client = context.client.clone();
     let api: Api<DynamicObject> = match context.scope {
         Scope::Cluster => Api::all_with(client, &resource),
@@ -107,27 +92,25 @@ fn open<K: ChildKind>(
         .iter()
         .map(|readiness| readiness.expect(&name))
         .collect();
-    let wake = Arc::clone(&context.wake);
+    let (owner, manager) = (context.owner.clone(), context.manager.to_owned());
+    let cache = Arc::new(ChildCache::new(resource, owner, manager));
+    let (filled, wake) = (Arc::clone(&cache), Arc::clone(&context.wake));
     let mut listing = HashSet::new();
-    async move {
+    let watch = async move {
         let synced = |missing: Option<String>| done.iter().for_each(|done| done(missing.clone()));
         run_watch(&name, events, synced, |event| {
-            for key in handle(&cache, &mut listing, event) {
+            for key in handle(&filled, &mut listing, event) {
                 wake(key);
             }
         })
         .await;
-    }
-    .boxed()
+    };
+    (cache, watch.boxed())
 }
 
 /// Records an event, and returns the owners that it wakes.
-fn handle<K: ChildKind>(
-    cache: &ChildCache<K>,
-    listing: &mut HashSet<String>,
-    event: Event<DynamicObject>,
-) -> Vec<Key> {
-    let see = |object| Live::from_watch(object).and_then(|live| cache.see(&live));
+fn handle(cache: &ChildCache, listing: &mut HashSet<String>, event: Event<DynamicObject>) -> Vec<Key> {
+    let see = |object| Live::from_watch(object).map_or_else(Vec::new, |live| cache.see(&live));
     match event {
         Event::Init => {
             listing.clear();
@@ -135,9 +118,9 @@ fn handle<K: ChildKind>(
         }
         Event::InitApply(object) => {
             listing.extend(object.metadata.uid.clone());
-            see(object).into_iter().collect()
+            see(object)
         }
-        Event::Apply(object) => see(object).into_iter().collect(),
+        Event::Apply(object) => see(object),
         Event::Delete(object) => cache.lose(&object.metadata).into_iter().collect(),
         Event::InitDone => cache.keep_only(&std::mem::take(listing)),
     }

@@ -5,6 +5,7 @@
 //!
 //! | layer | why |
 //! |---|---|
+//! | `streamed` | a streamed list is as new as its request |
 //! | [`deadline`] | no request, and no response body, can block a reconcile forever |
 //! | [`retry`] | retries reads a few times while the API server is overloaded |
 //! | [`ApiCallsLayer`] | each attempt is counted |
@@ -14,6 +15,7 @@
 
 pub mod deadline;
 pub mod retry;
+mod streamed;
 
 use std::time::Duration;
 
@@ -137,6 +139,7 @@ fn stack(
         .rev()
         .fold(service, |inner, layer| layer.layer(inner));
     ServiceBuilder::new()
+        .map_request(streamed::consistent)
         .layer(DeadlineLayer::new(options.deadline))
         .layer(RetryLayer::new(RetryReads::default()))
         // A retry needs a service that can be cloned, and kube's cannot.

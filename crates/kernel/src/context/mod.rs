@@ -8,24 +8,27 @@ mod writer;
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::ListParams;
-use kube::core::{ApiResource, ClusterResourceScope, DynamicObject, NamespaceResourceScope, ObjectMeta};
+use kube::api::{GetParams, ListParams};
+use kube::core::{
+    ApiResource, ClusterResourceScope, DynamicObject, NamespaceResourceScope, ObjectMeta, Request,
+};
 use kube::{Api, Client, Resource, ResourceExt};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use stanchion_api::names;
 
 pub use self::writer::Writer;
-use crate::children::{Child, ChildCaches, ChildKind, Children};
+use crate::children::{ChildCaches, Children};
 use crate::external::{DiscoveryCache, ExternalKind, ServedKind, discover};
 use crate::lenient::Lenient;
 use crate::problem::Problem;
 use crate::reconciler::Object;
 use crate::scope::Scope;
-use crate::text::{printable, shorten};
+use crate::text::shorten;
 use crate::watch::dependencies::{Dependencies, Key, KnownVersion, Reference, kind_key};
 use crate::watch::enqueue::Enqueuers;
 
@@ -81,7 +84,7 @@ pub struct ReconcileContext {
 /// slash or a question mark would request something else.
 fn named(kind: &ApiResource, namespace: Option<&str>, name: &str) -> Result<(), Problem> {
     let refused = |what: &str, name: &str| {
-        let shown = shorten(&printable(name), 100);
+        let shown = shorten(name, 100);
         Problem::permanent(
             "InvalidName",
             format!("{shown:?} cannot be the name of a {what}: use lower-case letters, digits, '-' and '.'"),
@@ -107,17 +110,18 @@ impl ReconcileContext {
     fn dynamic(&self, kind: &ApiResource) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), &self.parent.key.namespace, kind)
     }
-
-    fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
-        let cache = self.child_caches.of::<K>();
-        cache.map_or_else(Vec::new, |cache| cache.children(&self.parent))
-    }
 }
+
+/// The size of all objects that one pass may read by name. They are the Secrets and `ConfigMap`s of a tenant, who can
+/// name hundreds of them, each as large as etcd accepts; half of the workers may hold as much for one namespace.
+const MOST_READ: usize = 16 * 1024 * 1024;
 
 /// Reads objects, and records what was read: a change of it wakes the object.
 pub struct Reader {
     context: ReconcileContext,
     read: Mutex<HashSet<Reference>>,
+    /// The size of the objects that were read by name.
+    size: AtomicUsize,
 }
 
 impl Reader {
@@ -126,6 +130,7 @@ impl Reader {
         Self {
             context,
             read: Mutex::default(),
+            size: AtomicUsize::default(),
         }
     }
 
@@ -134,13 +139,8 @@ impl Reader {
         &self.context.parent
     }
 
-    /// The object's children of a kind, by name, from the cache: no request is sent. Empty for a kind that is not in
-    /// [`Reconciler::child_kinds`](crate::Reconciler::child_kinds).
-    pub fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
-        self.context.children::<K>()
-    }
-
-    /// The object's children of all kinds in [`Reconciler::child_kinds`](crate::Reconciler::child_kinds), from the cache.
+    /// The object's children of all kinds in [`Reconciler::child_kinds`](crate::Reconciler::child_kinds), from the cache: no
+    /// request is sent.
     pub fn all_children(&self) -> Children {
         self.context.child_caches.children(&self.context.parent)
     }
@@ -186,9 +186,32 @@ impl Reader {
         named(kind, namespace, name)?;
         let what = Reference::new(kind, namespace, name);
         self.begin_read(&what);
-        let found = api.get_opt(name).await?;
+        let found = self.fetch(api.resource_url(), name).await?;
         self.finish_read(&what, found.as_ref().map(K::meta));
         Ok(found)
+    }
+
+    /// As kube's `get_opt`, and counts the size of the object.
+    async fn fetch<K: DeserializeOwned>(&self, collection: &str, name: &str) -> Result<Option<K>, Problem> {
+        let mut request = Request::new(collection)
+            .get(name, &GetParams::default())
+            .map_err(kube::Error::BuildRequest)?;
+        request.extensions_mut().insert("get");
+        let text = match self.context.client.request_text(request).await {
+            Err(kube::Error::Api(status)) if status.is_not_found() => return Ok(None),
+            answer => answer?,
+        };
+        let before = self.size.fetch_add(text.len(), Ordering::Relaxed);
+        if before + text.len() > MOST_READ {
+            let limit = MOST_READ / 1024 / 1024;
+            let message = format!(
+                "the object reads more than {limit} MiB of other objects; make the Secrets and ConfigMaps that it names smaller or fewer"
+            );
+            return Err(Problem::human("ReadsTooMuch", message));
+        }
+        Ok(Some(
+            serde_json::from_str(&text).map_err(kube::Error::SerdeError)?,
+        ))
     }
 
     /// Reads the objects in the same namespace that have these labels; a change of any of them wakes the object.
@@ -251,12 +274,7 @@ impl Reader {
     /// Whether an object in the same namespace that an earlier pass has read is unchanged, according to its watch. It
     /// stays registered as a dependency.
     pub fn is_unchanged<K: Resource<DynamicType = ()>>(&self, name: &str) -> bool {
-        let kind = ApiResource::erase::<K>(&());
-        self.unchanged(Reference::new(
-            &kind,
-            Some(&self.context.parent.key.namespace),
-            name,
-        ))
+        self.is_external_unchanged(&ApiResource::erase::<K>(&()), name)
     }
 
     /// [`Self::is_unchanged`] for an object of a cluster-scoped kind.
@@ -266,11 +284,8 @@ impl Reader {
 
     /// [`Self::is_unchanged`] for an object of a third-party kind in the same namespace.
     pub fn is_external_unchanged(&self, kind: &ApiResource, name: &str) -> bool {
-        self.unchanged(Reference::new(
-            kind,
-            Some(&self.context.parent.key.namespace),
-            name,
-        ))
+        let namespace = Some(self.context.parent.key.namespace.as_str());
+        self.unchanged(Reference::new(kind, namespace, name))
     }
 
     fn unchanged(&self, what: Reference) -> bool {

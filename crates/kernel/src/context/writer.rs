@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::{Parent, ReconcileContext, named};
 use crate::apply::{self, Intent, ObjectChange, Observed, Takeover, Written, adopt_fields};
-use crate::children::{Child, ChildKind, Children};
+use crate::children::Children;
 use crate::lease::Fence;
 use crate::problem::{Cause, Problem};
 use crate::watch::dependencies::{Key, KnownVersion, Reference, kind_key};
@@ -42,11 +42,6 @@ impl Writer {
     /// The object that is reconciled.
     pub fn parent(&self) -> &Parent {
         &self.context.parent
-    }
-
-    /// The object's children of a kind, including the effects of our writes.
-    pub fn children<K: ChildKind>(&self) -> Vec<Child<K::Summary>> {
-        self.context.children::<K>()
     }
 
     /// The object's children of all cached kinds, including the effects of our writes.

@@ -102,15 +102,12 @@ impl<R: Reconciler> Shared<R> {
         }
     }
 
-    /// A pass may end after its object is gone: what it recorded then would be kept forever.
+    /// Drops the state of an object that is gone: after its deletion, and after a pass, which may have recorded something
+    /// since. If a cleanup has to follow, the pass that does it ends here again.
     pub(super) fn forget_if_gone(&self, key: &Key) {
-        if !self.fingerprints.has(key) {
-            self.forget(key);
+        if self.fingerprints.has(key) {
+            return;
         }
-    }
-
-    /// Drops the state of an object that is gone, unless a cleanup has to follow: the pass that does it ends here again.
-    fn forget(&self, key: &Key) {
         if self.memory.needs_late_cleanup(key) {
             self.queue.wake(key.clone());
             return;
@@ -155,7 +152,7 @@ pub(super) async fn run<R: Reconciler>(
         for change in primary.handle(&event) {
             match change {
                 PrimaryChange::Changed(key) => router.queue.wake(key),
-                PrimaryChange::Gone(key) => router.forget(&key),
+                PrimaryChange::Gone(key) => router.forget_if_gone(&key),
             }
         }
     });

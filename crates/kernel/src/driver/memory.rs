@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kube::core::ObjectMeta;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use crate::problem::Class;
 use crate::reconciler::Object;
@@ -68,7 +68,7 @@ impl<O: Object> Memory<O> {
     ///
     /// The cache is read last, because it contains what is dropped here; an object that it does not contain is gone.
     pub fn newest(&self, key: &Key, cached: impl FnOnce() -> Option<Arc<O>>) -> Option<Arc<O>> {
-        let written = self.lock().slots.get(key).and_then(|slot| slot.written.clone());
+        let written = self.0.lock().slots.get(key).and_then(|slot| slot.written.clone());
         let cached = cached()?;
         match written {
             Some(written) if is_newer(written.as_ref(), cached.as_ref()) => Some(written),
@@ -104,28 +104,28 @@ impl<O: Object> Memory<O> {
     pub fn released(&self, object: &O) {
         self.slot(object.meta(), |slot| slot.released = true);
         let is_other = |late: &O| late.meta().uid != object.meta().uid;
-        drop(self.lock().split_late(&key(object.meta()), is_other));
+        drop(self.0.lock().split_late(&key(object.meta()), is_other));
     }
 
     /// Records that a pass applied although the object was being deleted: a cleanup has to follow.
     pub fn applied_late(&self, object: O) {
         let key = key(object.meta());
         let is_other = |late: &O| late.meta().uid != object.meta().uid;
-        let mut memory = self.lock();
+        let mut memory = self.0.lock();
         drop(memory.split_late(&key, is_other));
         memory.late.entry(key).or_default().push(Arc::new(object));
     }
 
     /// Whether a pass applied although an object of this name was being deleted, and no cleanup has followed.
     pub fn needs_late_cleanup(&self, key: &Key) -> bool {
-        self.lock().late.contains_key(key)
+        self.0.lock().late.contains_key(key)
     }
 
     /// The objects that a pass applied although they were being deleted, without the one with this uid. The caller cleans
     /// up.
     pub fn take_late(&self, key: &Key, except: Option<&str>) -> Vec<Arc<O>> {
         let is_kept = |late: &O| except.is_some() && late.meta().uid.as_deref() == except;
-        self.lock().split_late(key, is_kept)
+        self.0.lock().split_late(key, is_kept)
     }
 
     /// Whether our finalizer is removed from this object.
@@ -153,11 +153,11 @@ impl<O: Object> Memory<O> {
 
     /// Drops the state of a deleted object and returns the result of its last pass.
     pub fn forget(&self, key: &Key) -> LastProblem {
-        self.lock().slots.remove(key).and_then(|slot| slot.ended)
+        self.0.lock().slots.remove(key).and_then(|slot| slot.ended)
     }
 
     fn slot<T>(&self, meta: &ObjectMeta, change: impl FnOnce(&mut Slot<O>) -> T) -> T {
-        let mut memory = self.lock();
+        let mut memory = self.0.lock();
         let slot = memory
             .slots
             .entry(key(meta))
@@ -171,10 +171,6 @@ impl<O: Object> Memory<O> {
             slot.failures = 0;
         }
         change(slot)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State<O>> {
-        self.0.lock()
     }
 }
 

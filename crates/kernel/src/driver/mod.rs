@@ -1,7 +1,7 @@
 //! The driver: runs a [`Reconciler`] over the objects of a scope.
 //!
 //! One object never has two concurrent passes, at most [`Settings::concurrency`] passes run at the same time, and one
-//! namespace has at most half of these (`queue`). Every pass has a deadline and a panic guard. [`crate::watch`] contains
+//! namespace has at most half of these (`queue/line`). Every pass has a deadline and a panic guard. [`crate::watch`] contains
 //! what wakes an object, [`Backoff`] when it is requeued.
 
 mod controller;
@@ -52,7 +52,7 @@ pub struct Environment {
     pub instance: String,
     /// Settings of the controllers.
     pub settings: Settings,
-    /// Finishes running passes and starts no others.
+    /// Starts no more passes, and stops the running ones that do not end within a moment.
     pub shutdown: CancellationToken,
 }
 
@@ -105,7 +105,7 @@ impl Operator {
         self.controllers.push(controller.boxed());
     }
 
-    /// Runs until shutdown, and until all running passes have finished. Dropping the future stops everything at once.
+    /// Runs until shutdown; running passes have a moment to finish. Dropping the future stops everything at once.
     pub async fn run(self) {
         let Environment { client, settings, .. } = &self.environment;
         let watches = self

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// Named conditions of readiness, and why each is still missing.
@@ -32,7 +32,8 @@ impl Readiness {
 
     /// The missing conditions: name and reason.
     pub fn missing(&self) -> Vec<(String, String)> {
-        self.lock()
+        self.missing
+            .lock()
             .iter()
             .map(|(name, why)| (name.clone(), why.clone()))
             .collect()
@@ -50,16 +51,12 @@ impl Readiness {
     }
 
     fn set(&self, name: &str, missing: Option<String>) {
-        let mut all = self.lock();
+        let mut all = self.missing.lock();
         match missing {
             Some(why) => all.insert(name.into(), why),
             None => all.remove(name),
         };
         self.count.send_replace(all.len());
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
-        self.missing.lock()
     }
 }
 

@@ -195,7 +195,7 @@ impl Recorder {
             record,
         };
 
-        let known = self.recent().again(&key, Instant::now());
+        let known = self.recent.lock().again(&key, Instant::now());
         if let Some(Entry { name, count, .. }) = known {
             let series =
                 json!({ "series": { "count": count, "lastObservedTime": MicroTime(ambient::now()) } });
@@ -204,7 +204,7 @@ impl Recorder {
                 .await
             {
                 // Events are deleted after an hour, or by a user.
-                Err(kube::Error::Api(status)) if status.is_not_found() => self.recent().forget(&key),
+                Err(kube::Error::Api(status)) if status.is_not_found() => self.recent.lock().forget(&key),
                 result => return result.map(|_| ()),
             }
         }
@@ -217,7 +217,7 @@ impl Recorder {
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
             Err(error) => return Err(error),
         }
-        self.recent().created(key, name, Instant::now());
+        self.recent.lock().created(key, name, Instant::now());
         Ok(())
     }
 
@@ -238,11 +238,6 @@ impl Recorder {
             reporting_instance: Some(self.instance.clone()),
             ..Event::default()
         }
-    }
-
-    /// The guarded value is valid after every statement, so a panic elsewhere does not break it.
-    fn recent(&self) -> parking_lot::MutexGuard<'_, Recent> {
-        self.recent.lock()
     }
 }
 

@@ -23,6 +23,8 @@ use crate::watch::{Watch, backoff, run_watch};
 
 /// A CRD is served a moment after it is created.
 const SOON: Duration = Duration::from_secs(1);
+/// A CRD that is served in no version of ours may stay for ever.
+const LATER: Duration = Duration::from_mins(1);
 
 /// The state of the CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,6 +126,7 @@ struct Follower {
 impl Follower {
     /// Watches the objects while the kind is served.
     async fn objects(self, mut definition: Receiver<Definition>, synced: impl Fn(Option<String>)) {
+        let mut pause = SOON;
         loop {
             let now = definition.borrow_and_update().clone();
             let served = match now {
@@ -132,10 +135,11 @@ impl Follower {
                     synced(None);
                     None
                 }
-                Definition::There(_) => self.served().await,
+                Definition::There(_) => self.served().await.unwrap_or_default(),
             };
             if let Some(served) = served {
                 debug!(kind = self.kind.kind, version = served.resource.version, "served");
+                pause = SOON;
                 let other = self.other(&mut definition, &served);
                 tokio::select! {
                     biased;
@@ -146,21 +150,23 @@ impl Follower {
                 // Not served in any version that we can watch: do not delay others.
                 synced(None);
                 // Discovery runs again after a change or after this time.
-                let _ = timeout(SOON, definition.changed()).await;
+                match timeout(pause, definition.changed()).await {
+                    Ok(_) => pause = SOON,
+                    Err(_) => pause = LATER.min(pause * 2),
+                }
             } else if definition.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    async fn served(&self) -> Option<ServedKind> {
-        discover(&self.client, self.kind).await.unwrap_or_else(|error| {
+    async fn served(&self) -> kube::Result<Option<ServedKind>> {
+        discover(&self.client, self.kind).await.inspect_err(|error| {
             warn!(
                 kind = self.kind.kind,
-                error = chain(&error),
+                error = chain(error),
                 "cannot find out in which version it is served"
             );
-            None
         })
     }
 
@@ -178,18 +184,111 @@ impl Follower {
         .await;
     }
 
-    /// Returns when the kind is no longer served as before.
+    /// Returns when the kind is no longer served as before. An API server that does not say so may be restarting: the watch
+    /// goes on meanwhile.
     async fn other(&self, definition: &mut Receiver<Definition>, as_it_was: &ServedKind) {
+        let mut pause = Duration::MAX;
         loop {
-            if definition.changed().await.is_err() {
+            if let Ok(Err(_)) = timeout(pause, definition.changed()).await {
                 return;
             }
             let now = definition.borrow_and_update().clone();
-            if !matches!(now, Definition::There(_)) || self.served().await.as_ref() != Some(as_it_was) {
-                // The loop that waits for changes must see this one, too.
-                definition.mark_changed();
-                return;
+            let served = match now {
+                Definition::There(_) => self.served().await,
+                _ => Ok(None),
+            };
+            match served {
+                Ok(Some(served)) if served == *as_it_was => pause = Duration::MAX,
+                Ok(_) => {
+                    // The loop that waits for changes must see this one, too.
+                    definition.mark_changed();
+                    return;
+                }
+                Err(_) if pause == Duration::MAX => pause = SOON,
+                Err(_) => pause = LATER.min(pause * 2),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
+    use super::*;
+
+    static KIND: ExternalKind = ExternalKind {
+        group: "example.com",
+        kind: "Thing",
+        plural: "things",
+        versions: &["v1"],
+    };
+
+    /// A follower of the kind, and the answers of its API server: the code of each discovery, and their number.
+    fn follower(code: &Arc<AtomicUsize>, asked: &Arc<AtomicUsize>) -> Follower {
+        let (code, asked) = (Arc::clone(code), Arc::clone(asked));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let discovers = request.uri().path().ends_with("/v1");
+            let code = u16::try_from(code.load(SeqCst)).unwrap();
+            asked.fetch_add(usize::from(discovers), SeqCst);
+            let resource = json!({ "name": "things", "singularName": "", "namespaced": true, "kind": "Thing", "verbs": [] });
+            let body = json!({ "groupVersion": "example.com/v1", "resources": [resource] }).to_string();
+            let body = if code == 200 { body } else { "no".to_owned() };
+            async move {
+                if !discovers {
+                    return std::future::pending().await;
+                }
+                let response = Response::builder().status(code);
+                Ok::<_, Infallible>(response.body(Body::from(body.into_bytes())).unwrap())
+            }
+        });
+        Follower {
+            client: Client::new(service, "default"),
+            kind: &KIND,
+            scope: Scope::Cluster,
+            subscribers: Vec::new(),
+            config: watcher::Config::default(),
+            name: "things".into(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_in_no_version_of_ours_is_looked_up_ever_less_often() {
+        let (code, asked) = (Arc::new(AtomicUsize::new(404)), Arc::default());
+        let (_sender, receiver) = watch::channel(Definition::There(Some(1)));
+        let following = follower(&code, &asked);
+        let following = following.objects(receiver, |_| {});
+        assert!(timeout(Duration::from_mins(10), following).await.is_err());
+        assert!((10..20).contains(&asked.load(SeqCst)), "{asked:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_watch_goes_on_while_discovery_fails() {
+        let (code, asked) = (Arc::new(AtomicUsize::new(500)), Arc::default());
+        let (sender, mut receiver) = watch::channel(Definition::There(Some(1)));
+        let as_it_was = ServedKind {
+            resource: KIND.at("v1"),
+            versions: vec!["v1"],
+        };
+        let follower = follower(&code, &asked);
+        let mut other = std::pin::pin!(follower.other(&mut receiver, &as_it_was));
+        sender.send_replace(Definition::There(Some(2)));
+        assert!(timeout(Duration::from_mins(5), &mut other).await.is_err());
+        assert!(asked.load(SeqCst) > 5);
+        // It is asked again until it answers, and then no more.
+        code.store(200, SeqCst);
+        assert!(timeout(Duration::from_mins(5), &mut other).await.is_err());
+        let answered = asked.load(SeqCst);
+        assert!(timeout(Duration::from_mins(5), &mut other).await.is_err());
+        assert_eq!(asked.load(SeqCst), answered);
+        code.store(404, SeqCst);
+        sender.send_replace(Definition::There(Some(3)));
+        assert!(timeout(Duration::from_secs(1), other).await.is_ok());
     }
 }

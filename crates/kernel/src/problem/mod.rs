@@ -11,6 +11,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use stanchion_postgres::error::plain;
+
 /// What has to change before a retry can succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
@@ -154,12 +156,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of the given class.
+    /// A problem of the given class. The message may contain text of other operators, pods and servers, so it is
+    /// shortened, and what a terminal or a log would act on is escaped.
     pub fn new(class: Class, reason: &'static str, message: impl Into<String>) -> Self {
         Self {
             class,
             reason,
-            message: message.into(),
+            message: plain(&message.into()),
             cause: Cause::Other,
             retry: None,
             source: None,
@@ -244,7 +247,7 @@ impl fmt::Display for Problem {
 
 impl fmt::Debug for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}/{}: {}", self.class, self.reason, chain(self))
+        write!(f, "{:?}/{}: {}", self.class, self.reason, plain(&chain(self)))
     }
 }
 
@@ -307,6 +310,19 @@ mod tests {
         let problem = Problem::transient("X", "cannot connect").caused_by(std::io::Error::other("refused"));
         assert_eq!(problem.to_string(), "cannot connect");
         assert_eq!(format!("{problem:?}"), "Transient/X: cannot connect: refused");
+    }
+
+    #[test]
+    fn what_others_say_is_one_line_and_short() {
+        let said = format!("no\nERROR forged\u{1b}[2J{}", "x".repeat(100_000));
+        let problem = Problem::transient("X", &said).caused_by(std::io::Error::other(said));
+        for shown in [problem.to_string(), format!("{problem:?}")] {
+            assert!(
+                shown.len() < 5000 && !shown.contains(char::is_control),
+                "{shown:?}"
+            );
+            assert!(shown.contains("no\\nERROR forged"));
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::SecretString;
 
 const KEY_BYTES: usize = 32;
 /// Half of the HMAC: 2^128 guesses are enough, and a status should be short.
-const FINGERPRINT_BYTES: usize = 16;
+const SHOWN_BYTES: usize = 16;
 
 /// The key of this installation's fingerprints.
 #[derive(Debug)]
@@ -62,34 +62,29 @@ impl FingerprintKey {
 
     /// The fingerprint of the secrets that were applied to a field of the object with this uid.
     pub fn fingerprint(&self, uid: &str, field: &str, secrets: &[&SecretString]) -> String {
-        let mut input = Vec::new();
         let parts = [uid, field]
             .into_iter()
             .chain(secrets.iter().map(|secret| secret.expose_secret()));
-        for part in parts {
-            // With its length before it, so that the boundaries between parts are unambiguous.
-            input.extend_from_slice(&part.len().to_be_bytes());
-            input.extend_from_slice(part.as_bytes());
-        }
-        let input = SecretSlice::from(input);
-        let fingerprint = self.hmac(input.expose_secret());
-        format!(
-            "v1.{}.{}",
-            self.id(),
-            BASE64.encode(fingerprint.get(..FINGERPRINT_BYTES).unwrap_or(&fingerprint))
-        )
+        self.shown(&self.hmac(joined(parts).expose_secret()))
     }
 
     /// Whether these secrets match the fingerprint.
     pub fn compare(&self, fingerprint: &str, uid: &str, field: &str, secrets: &[&SecretString]) -> Verdict {
-        let ours = format!("v1.{}.", self.id());
-        if !fingerprint.starts_with(&ours) {
+        self.verdict(fingerprint, &self.fingerprint(uid, field, secrets))
+    }
+
+    /// `v1.KEY-ID.MAC`, in characters that need no quoting anywhere.
+    pub(super) fn shown(&self, mac: &[u8]) -> String {
+        let mac = mac.get(..SHOWN_BYTES).unwrap_or(mac);
+        format!("v1.{}.{}", self.id(), BASE64.encode(mac))
+    }
+
+    /// Compares a text with the one that this key makes.
+    pub(super) fn verdict(&self, found: &str, made: &str) -> Verdict {
+        if !found.starts_with(&format!("v1.{}.", self.id())) {
             return Verdict::Unknown;
         }
-        match verify_slices_are_equal(
-            self.fingerprint(uid, field, secrets).as_bytes(),
-            fingerprint.as_bytes(),
-        ) {
+        match verify_slices_are_equal(made.as_bytes(), found.as_bytes()) {
             Ok(()) => Verdict::Same,
             Err(_) => Verdict::Changed,
         }
@@ -104,6 +99,16 @@ impl FingerprintKey {
         let key = hmac::Key::new(hmac::HMAC_SHA256, self.0.expose_secret());
         hmac::sign(&key, input).as_ref().to_vec()
     }
+}
+
+/// Each part with its length before it, so that the boundaries between parts are unambiguous.
+pub(super) fn joined<'a>(parts: impl IntoIterator<Item = &'a str>) -> SecretSlice<u8> {
+    let mut joined = Vec::new();
+    for part in parts {
+        joined.extend_from_slice(&part.len().to_be_bytes());
+        joined.extend_from_slice(part.as_bytes());
+    }
+    joined.into()
 }
 
 #[cfg(test)]

@@ -4,48 +4,26 @@
 //! installation's key, so only an operator with that key can have written it. Each purpose has its own key, derived
 //! from the installation's: a seal for one purpose is never valid for another.
 
-use aws_lc_rs::{constant_time::verify_slices_are_equal, hmac};
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
+use aws_lc_rs::hmac;
+use secrecy::ExposeSecret as _;
 
+use super::fingerprint::joined;
 use super::{FingerprintKey, Verdict};
 
-/// Half of the HMAC, as for fingerprints: 2^128 guesses are enough.
-const SEAL_BYTES: usize = 16;
-
 impl FingerprintKey {
-    /// The seal of these parts: `v1.KEY-ID.MAC`, in characters that need no quoting anywhere. The purpose describes
-    /// what is sealed, for instance `mark of a role`.
+    /// The seal of these parts. The purpose describes what is sealed, for instance `mark of a role`.
     pub fn mac(&self, purpose: &str, parts: &[&str]) -> String {
-        let seal = self.sign(purpose, parts);
-        format!(
-            "v1.{}.{}",
-            self.id(),
-            BASE64.encode(seal.get(..SEAL_BYTES).unwrap_or(&seal))
-        )
+        // A fingerprint's input begins with a length, whose first byte is 0: it can never equal this input.
+        let derived = self.hmac(format!("mac key: {purpose}").as_bytes());
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &derived);
+        let input = joined(parts.iter().copied());
+        self.shown(hmac::sign(&key, input.expose_secret()).as_ref())
     }
 
     /// Whether [`mac`](Self::mac) made the seal for this purpose and these parts. [`Verdict::Unknown`] means that it
     /// was made with another key, or is malformed.
     pub fn verify(&self, seal: &str, purpose: &str, parts: &[&str]) -> Verdict {
-        if !seal.starts_with(&format!("v1.{}.", self.id())) {
-            return Verdict::Unknown;
-        }
-        match verify_slices_are_equal(self.mac(purpose, parts).as_bytes(), seal.as_bytes()) {
-            Ok(()) => Verdict::Same,
-            Err(_) => Verdict::Changed,
-        }
-    }
-
-    fn sign(&self, purpose: &str, parts: &[&str]) -> Vec<u8> {
-        // A fingerprint's input begins with a length, whose first byte is 0: it can never equal this input.
-        let derived = self.hmac(format!("mac key: {purpose}").as_bytes());
-        let mut input = Vec::new();
-        for part in parts {
-            input.extend_from_slice(&part.len().to_be_bytes());
-            input.extend_from_slice(part.as_bytes());
-        }
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &derived);
-        hmac::sign(&key, &input).as_ref().to_vec()
+        self.verdict(seal, &self.mac(purpose, parts))
     }
 }
 

@@ -2,11 +2,11 @@
 //! with Kubernetes' own components. Metrics reveal how many tenants there are and what fails.
 //!
 //! A scraper comes every few seconds with the same token, so a positive result is cached; otherwise an idle operator
-//! would keep sending requests.
+//! would keep sending requests. A stranger may send any number of tokens, so a negative result is cached, too, and only
+//! a few tokens are reviewed at the same time. Not every valid token is a JWT, so their form says nothing.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -14,22 +14,19 @@ use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
-use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
-use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
-use kube::api::PostParams;
-use kube::{Api, Client};
-use parking_lot::Mutex;
+use k8s_openapi::api::authorization::v1::{NonResourceAttributes, SubjectAccessReviewSpec};
+use kube::Client;
 use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 use tracing::warn;
 
 use crate::rbac::Rule;
+use crate::reviews::{Remembered, Reviews};
 
 /// How long a positive result is cached.
 const BELIEVED: Duration = Duration::from_mins(2);
-/// Maximum number of cached tokens. There are a few scrapers; with more, more requests are sent.
-const REMEMBERED: usize = 64;
+/// How long a negative result is cached: a permission that is granted works after this time.
+const REFUSED: Duration = Duration::from_secs(10);
 
 /// The RBAC rules for token and access reviews.
 pub fn rules() -> Vec<Rule> {
@@ -43,16 +40,21 @@ pub fn rules() -> Vec<Rule> {
 /// Allows requests whose token may `get` the path.
 pub fn guarded(router: Router, client: Client) -> Router {
     let guard = Arc::new(Guard {
-        client,
-        known: Mutex::default(),
+        reviews: Reviews::new(client),
+        allowed: Remembered::new(BELIEVED),
+        refused: Remembered::new(REFUSED),
     });
     router.route_layer(from_fn_with_state(guard, pass))
 }
 
+/// The digest of a path and a token.
+type Digest = [u8; 32];
+
 struct Guard {
-    client: Client,
-    /// Digests of tokens and paths, and when they were checked.
-    known: Mutex<HashMap<[u8; 32], Instant>>,
+    reviews: Reviews,
+    allowed: Remembered<Digest, StatusCode>,
+    /// Separate, so that strangers cannot fill the cache of the scrapers.
+    refused: Remembered<Digest, StatusCode>,
 }
 
 async fn pass(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
@@ -82,70 +84,49 @@ fn refusal(code: StatusCode) -> Response {
 
 impl Guard {
     async fn verdict(&self, token: &str, path: &str) -> kube::Result<StatusCode> {
-        let digest: [u8; 32] = Sha256::new()
+        let digest: Digest = Sha256::new()
             .chain_update(path)
             .chain_update([0])
             .chain_update(token)
             .finalize()
             .into();
-        if self.is_known(&digest) {
-            return Ok(StatusCode::OK);
+        let known = || self.allowed.get(&digest).or_else(|| self.refused.get(&digest));
+        if let Some(known) = known() {
+            return Ok(known);
         }
-        let Some(user) = self.owner(token).await? else {
+        let _question = self.reviews.question().await;
+        // Another request with this token may have been first.
+        if let Some(known) = known() {
+            return Ok(known);
+        }
+        let asked = Instant::now();
+        let verdict = self.review(token, path).await?;
+        let answers = if verdict == StatusCode::OK {
+            &self.allowed
+        } else {
+            &self.refused
+        };
+        answers.put(digest, asked, verdict);
+        Ok(verdict)
+    }
+
+    async fn review(&self, token: &str, path: &str) -> kube::Result<StatusCode> {
+        let Some(user) = self.reviews.owner(token).await? else {
             return Ok(StatusCode::UNAUTHORIZED);
         };
-        if !self.may_get(user, path).await? {
-            return Ok(StatusCode::FORBIDDEN);
-        }
-        self.remember(digest);
-        Ok(StatusCode::OK)
-    }
-
-    fn is_known(&self, digest: &[u8; 32]) -> bool {
-        let known = self.known.lock();
-        known.get(digest).is_some_and(|since| since.elapsed() < BELIEVED)
-    }
-
-    fn remember(&self, digest: [u8; 32]) {
-        let mut known = self.known.lock();
-        known.retain(|_, since| since.elapsed() < BELIEVED);
-        if known.len() < REMEMBERED {
-            known.insert(digest, Instant::now());
-        }
-    }
-
-    /// The owner of a token, if it is valid.
-    async fn owner(&self, token: &str) -> kube::Result<Option<UserInfo>> {
-        let review = TokenReview {
-            spec: TokenReviewSpec {
-                token: Some(token.to_owned()),
-                ..TokenReviewSpec::default()
-            },
-            ..TokenReview::default()
+        let get = NonResourceAttributes {
+            path: Some(path.to_owned()),
+            verb: Some("get".to_owned()),
         };
-        let reviews: Api<TokenReview> = Api::all(self.client.clone());
-        let status = reviews.create(&PostParams::default(), &review).await?.status;
-        let status = status.unwrap_or_default();
-        Ok(status.user.filter(|_| status.authenticated == Some(true)))
-    }
-
-    async fn may_get(&self, user: UserInfo, path: &str) -> kube::Result<bool> {
-        let review = SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: user.username,
-                groups: user.groups,
-                uid: user.uid,
-                extra: user.extra,
-                non_resource_attributes: Some(NonResourceAttributes {
-                    path: Some(path.to_owned()),
-                    verb: Some("get".to_owned()),
-                }),
-                ..SubjectAccessReviewSpec::default()
-            },
-            ..SubjectAccessReview::default()
+        let what = SubjectAccessReviewSpec {
+            non_resource_attributes: Some(get),
+            ..SubjectAccessReviewSpec::default()
         };
-        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let answer = reviews.create(&PostParams::default(), &review).await?;
-        Ok(answer.status.is_some_and(|status| status.allowed))
+        let may_get = self.reviews.is_allowed(user, what).await?;
+        Ok(if may_get {
+            StatusCode::OK
+        } else {
+            StatusCode::FORBIDDEN
+        })
     }
 }

@@ -13,7 +13,7 @@ use axum::{
     response::IntoResponse,
     routing::get,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
@@ -40,17 +40,13 @@ impl Checks {
 
     /// Whether all pass.
     pub fn pass(&self) -> bool {
-        self.all().values().all(Option::is_none)
+        self.0.lock().values().all(Option::is_none)
     }
 
     /// The failing checks, with their reasons.
     pub fn failing(&self) -> Vec<(String, String)> {
         let failing = |(name, reason): (&String, &Option<String>)| Some((name.clone(), reason.clone()?));
-        self.all().iter().filter_map(failing).collect()
-    }
-
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Option<String>>> {
-        self.0.lock()
+        self.0.lock().iter().filter_map(failing).collect()
     }
 
     /// In the format of the API server's `/readyz?verbose`.
@@ -60,7 +56,7 @@ impl Checks {
             return (StatusCode::OK, "ok".to_owned());
         }
         let mut text = String::new();
-        for (name, reason) in self.all().iter() {
+        for (name, reason) in self.0.lock().iter() {
             let _ = match reason {
                 None => writeln!(text, "[+]{name} ok"),
                 Some(reason) => writeln!(text, "[-]{name} failed: {reason}"),
@@ -87,12 +83,15 @@ pub struct Check {
 impl Check {
     /// The condition is met.
     pub fn pass(&self) {
-        self.checks.all().insert(self.name.clone(), None);
+        self.checks.0.lock().insert(self.name.clone(), None);
     }
 
     /// The condition is not met, for this reason.
     pub fn fail(&self, reason: impl Into<String>) {
-        self.checks.all().insert(self.name.clone(), Some(reason.into()));
+        self.checks
+            .0
+            .lock()
+            .insert(self.name.clone(), Some(reason.into()));
     }
 }
 

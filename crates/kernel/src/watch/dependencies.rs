@@ -8,7 +8,7 @@
 use std::collections::{HashMap, HashSet};
 
 use kube::core::{ApiResource, ObjectMeta};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 /// The name of an object of any kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -93,7 +93,7 @@ pub struct Dependencies(Mutex<Index>);
 impl Dependencies {
     /// Records that `reader` is about to read `what`.
     pub fn begin_read(&self, reader: &Key, what: &Reference) {
-        let mut index = self.lock();
+        let mut index = self.0.lock();
         index
             .readers
             .entry(what.clone())
@@ -109,6 +109,7 @@ impl Dependencies {
     /// Records the result of the read, unless a watch has already reported something newer.
     pub fn finish_read(&self, reader: &Key, what: &Reference, known: KnownVersion) {
         if let Some(slot) = self
+            .0
             .lock()
             .readers
             .get_mut(what)
@@ -128,7 +129,7 @@ impl Dependencies {
     /// Records the result of a write.
     pub fn record_write(&self, writer: &Key, what: &Reference, known: KnownVersion) {
         {
-            let mut index = self.lock();
+            let mut index = self.0.lock();
             let readers = index.readers.entry(what.clone()).or_default();
             readers.entry(writer.clone()).or_insert(known);
             index
@@ -142,14 +143,14 @@ impl Dependencies {
 
     /// Whether the reader has read the object, and no watch has reported anything newer since.
     pub fn is_unchanged(&self, reader: &Key, what: &Reference) -> bool {
-        let index = self.lock();
+        let index = self.0.lock();
         let known = index.readers.get(what).and_then(|readers| readers.get(reader));
         matches!(known, Some(KnownVersion::At(_) | KnownVersion::Absent))
     }
 
     /// Keeps only what the reader read in the pass that has just ended.
     pub fn keep(&self, reader: &Key, read: &HashSet<Reference>) {
-        let mut index = self.lock();
+        let mut index = self.0.lock();
         let Some(before) = index.reads.get_mut(reader) else {
             return;
         };
@@ -187,7 +188,7 @@ impl Dependencies {
 
     /// Whether this reader knows the object at this version or a newer one.
     pub fn is_current(&self, reader: &Key, what: &Reference, version: Option<u64>) -> bool {
-        let index = self.lock();
+        let index = self.0.lock();
         let known = index.readers.get(what).and_then(|readers| readers.get(reader));
         matches!((known, version), (Some(KnownVersion::At(read)), Some(now)) if *read >= now)
     }
@@ -197,7 +198,7 @@ impl Dependencies {
         let covered = |reference: &Reference| {
             reference.kind == kind && namespace.is_none_or(|namespace| reference.namespace == namespace)
         };
-        let mut index = self.lock();
+        let mut index = self.0.lock();
         let missing = index
             .readers
             .iter_mut()
@@ -219,7 +220,7 @@ impl Dependencies {
         version: Option<u64>,
         is_stale: impl Fn(KnownVersion) -> bool,
     ) -> Vec<Key> {
-        let mut index = self.lock();
+        let mut index = self.0.lock();
         let readers = index.readers.get_mut(what).into_iter().flatten();
         let woken = readers
             .filter(|(_, known)| is_stale(**known))
@@ -228,11 +229,6 @@ impl Dependencies {
                 key.clone()
             });
         in_order(woken)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Index> {
-        // The index is consistent after every statement above: a panic elsewhere cannot have broken it.
-        self.0.lock()
     }
 }
 
@@ -347,8 +343,8 @@ mod tests {
         assert_eq!(index.changed(&secret("old"), Some(2)), []);
         assert_eq!(index.changed(&secret("new"), Some(2)), [key("a")]);
         index.forget(&key("a"));
-        assert!(index.lock().readers.is_empty());
-        assert!(index.lock().reads.is_empty());
+        assert!(index.0.lock().readers.is_empty());
+        assert!(index.0.lock().reads.is_empty());
     }
 
     #[test]

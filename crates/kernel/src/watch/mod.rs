@@ -21,7 +21,7 @@ use kube::Resource;
 use kube::core::ObjectMeta;
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::timeout;
 use tracing::warn;
 
@@ -154,7 +154,7 @@ impl Fingerprints {
     /// before the write, with the same version: the watch may be faster than the response. If the watch is ahead, its
     /// state is newer and stays.
     pub fn expect<R: Reconciler>(&self, meta: &ObjectMeta) {
-        if let Some(recorded) = self.lock().get_mut(&key(meta))
+        if let Some(recorded) = self.0.lock().get_mut(&key(meta))
             && recorded.version <= version(meta)
         {
             *recorded = Recorded::of::<R>(meta);
@@ -163,12 +163,12 @@ impl Fingerprints {
 
     /// Whether the object exists, according to the watch.
     pub fn has(&self, key: &Key) -> bool {
-        self.lock().contains_key(key)
+        self.0.lock().contains_key(key)
     }
 
     /// Records a state from the watch. Returns whether it needs a reconcile.
     fn changed(&self, key: &Key, now: Recorded) -> bool {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         let changed = known
             .get(key)
             .is_none_or(|before| before.fingerprint != now.fingerprint);
@@ -181,7 +181,7 @@ impl Fingerprints {
     /// If our own write is newer than the list, the list is outdated: the watch that follows reports the rest.
     fn relisted(&self, listed: BTreeMap<Key, Recorded>) -> Vec<PrimaryChange> {
         let gone: Vec<Key> = {
-            let mut known = self.lock();
+            let mut known = self.0.lock();
             let gone = known.keys().filter(|key| !listed.contains_key(*key)).cloned();
             let mut gone: Vec<Key> = gone.collect();
             // In a fixed order, so that a simulated run depends on its seed alone. A list is in order already.
@@ -190,7 +190,7 @@ impl Fingerprints {
             gone
         };
         let is_outrun = |key: &Key, recorded: &Recorded| {
-            let known = self.lock();
+            let known = self.0.lock();
             known
                 .get(key)
                 .is_some_and(|known| known.version > recorded.version)
@@ -200,10 +200,6 @@ impl Fingerprints {
         });
         let changed: Vec<PrimaryChange> = changed.map(PrimaryChange::Changed).collect();
         gone.into_iter().map(PrimaryChange::Gone).chain(changed).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Recorded>> {
-        self.0.lock()
     }
 }
 
@@ -276,7 +272,7 @@ impl<R: Reconciler> Primary<R> {
             }
             Event::Delete(object) => {
                 let key = key(object.meta());
-                self.fingerprints.lock().remove(&key);
+                self.fingerprints.0.lock().remove(&key);
                 vec![PrimaryChange::Gone(key)]
             }
         }

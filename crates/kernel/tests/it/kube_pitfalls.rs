@@ -8,6 +8,7 @@ use kube::Api;
 use kube::client::Body;
 use serde_json::json;
 use stanchion_kernel::client::{self, Options};
+use stanchion_kernel::driver::Settings;
 use stanchion_kernel::lease::{Elector, Fence, Identity, Leadership, LeaseSettings, Term, Timings};
 use stanchion_kernel::telemetry::Metrics;
 use stanchion_testkit::faults::{Fault, Faults, Moment, Rule};
@@ -178,4 +179,22 @@ async fn a_lost_lease_stops_all_writes_at_once() {
     env.settled(&operator, "one").await;
     assert_eq!(env.world.thing("one").unwrap().size, 2);
     assert_eq!(way.writes().len(), writes);
+}
+
+/// kube asks for any state that the API server has in its cache, which may be older than what the former leader has seen.
+#[tokio::test]
+async fn a_streamed_list_is_as_new_as_its_request() {
+    let env = TestEnv::with_a_reader("traps").await;
+    let settings = Settings {
+        streaming_lists: true,
+        ..settings()
+    };
+    let operator = env.operator_with(env.cluster.config().await, settings);
+    env.settled(&operator, "one").await;
+    let calls = operator.faults.calls();
+    let mut lists = calls
+        .iter()
+        .filter(|call| call.query.contains("sendInitialEvents=true"));
+    assert_eq!(lists.clone().count(), 3, "{calls:?}");
+    assert!(lists.all(|call| call.served == Some(200) && !call.query.contains("resourceVersion=")));
 }

@@ -3,7 +3,7 @@
 
 mod cluster;
 mod fence;
-mod store;
+pub(crate) mod store;
 
 use std::{
     sync::{

@@ -58,7 +58,7 @@ impl Replica<'_> {
         }
     }
 
-    /// Runs the controllers until shutdown and until the running passes have finished.
+    /// Runs the controllers until shutdown; running passes have a moment to finish.
     async fn work(&self, fence: Fence) -> Result<(), RunError> {
         let options = Options::new("controllers").with_layer(fence.clone());
         let client = client::build(self.config.clone(), &self.metrics, &options)?;

@@ -11,7 +11,7 @@ use kube::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use stanchion_kernel::apply::{Intent, ObjectChange, Takeover};
-use stanchion_kernel::children::{self, Child, ChildKinds, Rollout};
+use stanchion_kernel::children::{self, ChildKinds, Rollout};
 use stanchion_kernel::{Problem, Reader, Writer};
 
 use crate::components::MANAGED_BY;
@@ -32,23 +32,25 @@ pub(crate) fn child_kinds() -> ChildKinds {
 #[derive(Default)]
 pub struct Children {
     all: children::Children,
-    deployments: Vec<Child<Rollout>>,
+    /// The Deployments, by name.
+    rollouts: Vec<(String, Rollout)>,
 }
 
 impl Children {
     /// The cached state.
     pub fn known(read: &Reader) -> Self {
-        Self {
-            all: read.all_children(),
-            deployments: read.children::<Deployment>(),
-        }
+        Self::of(read.all_children())
     }
 
     /// The same, including what was written.
     pub(crate) fn left_by(write: &Writer) -> Self {
+        Self::of(write.all_children())
+    }
+
+    fn of(all: children::Children) -> Self {
         Self {
-            all: write.all_children(),
-            deployments: write.children::<Deployment>(),
+            rollouts: all.rollouts(),
+            all,
         }
     }
 
@@ -72,20 +74,19 @@ impl Children {
 
     /// Whether every Deployment has rolled out.
     pub(crate) fn have_rolled_out(&self) -> bool {
-        let mut rollouts = self.deployments.iter().map(|child| &child.summary);
-        !self.deployments.is_empty() && rollouts.all(Rollout::is_complete)
+        !self.rollouts.is_empty() && self.rollouts.iter().all(|(_, rollout)| rollout.is_complete())
     }
 
     /// Whether a Deployment has fewer available pods than desired.
     pub(crate) fn lack_pods(&self) -> bool {
-        let mut rollouts = self.deployments.iter().map(|child| &child.summary);
-        rollouts.any(|rollout| rollout.available < rollout.desired)
+        let mut rollouts = self.rollouts.iter();
+        rollouts.any(|(_, rollout)| rollout.available < rollout.desired)
     }
 
     /// The rollout of a Deployment.
     pub fn rollout(&self, name: &str) -> Option<&Rollout> {
-        let child = self.deployments.iter().find(|child| child.name == name)?;
-        Some(&child.summary)
+        let (_, rollout) = self.rollouts.iter().find(|(known, _)| known == name)?;
+        Some(rollout)
     }
 }
 
@@ -93,9 +94,8 @@ impl Children {
 impl Children {
     /// Children that are only Deployments with these rollouts.
     pub(super) fn rolled(deployments: impl IntoIterator<Item = (String, Rollout)>) -> Self {
-        let child = |(name, rollout): (String, Rollout)| Child::named(&name, rollout);
         Self {
-            deployments: deployments.into_iter().map(child).collect(),
+            rollouts: deployments.into_iter().collect(),
             ..Self::default()
         }
     }

@@ -61,6 +61,7 @@ impl<S: Scenario> Ground<S> {
         let setup = Setup {
             replicas: 1,
             streaming_lists: true,
+            concurrency: 4,
         };
         let network = Network::new(seed, record.clone());
         let env = Arc::new(SimulationEnv {

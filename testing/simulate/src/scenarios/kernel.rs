@@ -43,7 +43,7 @@ impl Scenario for Kernel {
     }
 
     fn operations(random: &mut StdRng) -> Vec<(Duration, Operation)> {
-        let names: Vec<String> = (0..random.random_range(1..=5)).map(|n| format!("w{n}")).collect();
+        let names: Vec<String> = (0..random.random_range(1..=5)).map(name_of).collect();
         let length = random.random_range(10_000..240_000);
         let mut operations: Vec<(Duration, Operation)> = SECRETS
             .iter()
@@ -105,9 +105,9 @@ impl Scenario for Kernel {
             self.world.fails(name, None);
             self.world.sticks(name, false);
         }
-        for n in 0..5 {
-            self.world.fails(&format!("w{n}"), None);
-            self.world.sticks(&format!("w{n}"), false);
+        for name in (0..5).map(name_of) {
+            self.world.fails(&name, None);
+            self.world.sticks(&name, false);
         }
     }
 
@@ -117,6 +117,15 @@ impl Scenario for Kernel {
             .map(|(name, thing)| (name, json!([thing.size, thing.password])))
             .collect::<serde_json::Map<_, _>>()
             .into()
+    }
+
+    fn faults(&self) -> Vec<String> {
+        match self.world.concurrency().1 {
+            0 => Vec::new(),
+            overlaps => vec![format!(
+                "a pass began {overlaps} times while another one of its widget ran"
+            )],
+        }
     }
 
     fn left(&self) -> Vec<String> {
@@ -148,6 +157,11 @@ impl Scenario for Kernel {
             }
         }
     }
+}
+
+/// Some widgets share a lane.
+fn name_of(number: usize) -> String {
+    format!("{}w{number}", if number.is_multiple_of(2) { "lane." } else { "" })
 }
 
 fn anything(name: &str, random: &mut StdRng) -> Operation {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube::Resource;
 use kube::core::object::HasStatus;
+use kube::{Resource, ResourceExt as _};
 use tokio::time::{Instant, sleep};
 use tracing::{debug, error, info, warn};
 
@@ -34,7 +34,7 @@ impl<R: Reconciler> Pass<'_, R> {
             Ok(written) => self.note_late_apply(written),
             // The object is gone. The API server checks the finalizers that it read when the DELETE arrived: one that is
             // added after that does not block the deletion. Only this pass knows what was created.
-            Err(unwritten) if unwritten.is(Cause::NotFound) => {
+            Err(unwritten) if unwritten.is(Cause::NotFound) && self.is_gone().await => {
                 debug!("the object is gone");
                 if self.has_applied() {
                     let Subject { shared, object, .. } = &self.subject;
@@ -50,6 +50,27 @@ impl<R: Reconciler> Pass<'_, R> {
         let problem = incomplete.as_ref().map(Incomplete::problem);
         let Subject { shared, object, .. } = &self.subject;
         shared.end(object, problem, requeue_after)
+    }
+
+    /// Whether the API server no longer has the object. It also answers a write of the status with 404 and the object's
+    /// name if the CRD has lost the status, and a cleanup would then destroy what a living object needs. If the API server
+    /// does not say that the object is gone, the memory keeps the cleanup for the time when the watch does.
+    async fn is_gone(&self) -> bool {
+        let Subject {
+            shared, api, object, ..
+        } = &self.subject;
+        let found = api.get_metadata(&object.name_any()).await;
+        match found.map_err(Problem::from) {
+            Ok(found) => found.metadata.uid != object.meta().uid,
+            Err(problem) if problem.is(Cause::NotFound) => true,
+            Err(problem) => {
+                warn!(problem = ?problem, "cannot find out whether the object is gone");
+                if self.has_applied() {
+                    shared.memory.applied_late(object.as_ref().clone());
+                }
+                false
+            }
+        }
     }
 
     /// A cleanup is retried until it succeeds: what blocks it may disappear without a change of the object, and nothing

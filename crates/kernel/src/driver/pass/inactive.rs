@@ -13,7 +13,7 @@ use crate::lenient::Flaw;
 use crate::problem::Problem;
 use crate::reconciler::{Inactive, Reconciler};
 use crate::telemetry::metrics::Finish;
-use crate::text::{printable, shorten};
+use crate::text::shorten;
 
 /// The reason of a problem with an object that cannot be read.
 const MALFORMED: &str = "Malformed";
@@ -53,7 +53,7 @@ pub(super) fn may_leave<R: Reconciler>(flaws: &[Flaw]) -> Result<(), Problem> {
 
 fn describe(flaws: &[Flaw]) -> String {
     let each = flaws.iter().map(|flaw| format!("{}: {}", flaw.path, flaw.error));
-    printable(&each.collect::<Vec<_>>().join("; "))
+    each.collect::<Vec<_>>().join("; ")
 }
 
 impl<R: Reconciler> Shared<R> {

@@ -16,7 +16,7 @@ mod process;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
     metrics::{family::Family, gauge::Gauge, histogram::Histogram, info::Info},
@@ -84,7 +84,8 @@ impl Metrics {
 
     /// Exports the connections of these pools at each scrape. Call it once per process.
     pub fn count_connections(&self, pools: stanchion_postgres::Pools) {
-        self.registry()
+        self.registry
+            .lock()
             .register_collector(Box::new(postgres::PoolCollector(pools)));
     }
 
@@ -105,7 +106,7 @@ impl Metrics {
     ///
     /// Register a counter without `_total`, which is appended on export.
     pub fn register<T>(&self, families: impl FnOnce(&mut Registry) -> T) -> T {
-        families(&mut self.registry())
+        families(&mut self.registry.lock())
     }
 
     /// Sets the names for an OpenTelemetry collector of families with other names in [`Metrics::encode`].
@@ -125,12 +126,8 @@ impl Metrics {
         let mut buffer = String::new();
         // Writing to a String cannot fail. If a collector fails, the text has no end mark, and a scraper rejects all of
         // it instead of using half of it.
-        let _ = text::encode(&mut buffer, &self.registry());
+        let _ = text::encode(&mut buffer, &self.registry.lock());
         buffer
-    }
-
-    fn registry(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock()
     }
 }
 

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use stanchion_kernel::apply::{Intent, ObjectChange, Takeover, Written};
-use stanchion_kernel::children::{Child, ChildKinds, Children, Rollout};
+use stanchion_kernel::children::{ChildKinds, Children, Rollout};
 use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::TransitionEvent;
@@ -28,7 +28,6 @@ pub(crate) struct Observed {
     parent: Parent,
     takeover: Takeover,
     children: Children,
-    deployments: Vec<Child<Rollout>>,
 }
 
 /// With a quantity that the API server writes in another form, and a port whose key it completes.
@@ -88,7 +87,6 @@ impl Reconciler for ManyChildren {
             parent: read.parent().clone(),
             takeover: self.0,
             children: read.all_children(),
-            deployments: read.children::<Deployment>(),
         })
     }
 
@@ -115,13 +113,12 @@ impl Reconciler for ManyChildren {
 
     fn report(object: &Widget, outcome: &Outcome<'_, Self>, now: Timestamp) -> Report<WidgetStatus> {
         let mut status = object.status.clone().unwrap_or_default();
-        let complete = outcome
-            .observed
-            .and_then(|observed| {
-                let mut deployments = observed.deployments.iter();
-                deployments.find(|child| child.name == object.name_any())
-            })
-            .is_some_and(|child| child.summary.is_complete());
+        let complete = outcome.observed.is_some_and(|observed| {
+            let rollouts = observed.children.rollouts();
+            let is_complete =
+                |(name, rollout): &(_, Rollout)| *name == object.name_any() && rollout.is_complete();
+            rollouts.iter().any(is_complete)
+        });
         let mut conditions = Conditions::new(&status.conditions, object.metadata.generation, now);
         match outcome.problem {
             Some(problem) => conditions.set("Ready", Truth::False, problem.reason, &problem.message),

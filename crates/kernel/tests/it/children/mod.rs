@@ -91,10 +91,20 @@ async fn every_change_of_a_child_is_repaired() {
         env.merge::<ConfigMap>("one-0", harm).await;
         operator.wait().until(&maps, "one-0", is_repaired).await;
     }
-    let before = maps.get("one-0").await.unwrap();
-    env.delete::<ConfigMap>("one-0").await;
-    let is_new = |map: &ConfigMap| map.metadata.uid != before.metadata.uid && is_repaired(map);
-    operator.wait().until(&maps, "one-0", is_new).await;
+    // It can also be deleted when it does not belong to its owner any more.
+    for is_orphan in [false, true] {
+        if is_orphan {
+            env.merge::<ConfigMap>("one-0", json!({ "metadata": { "ownerReferences": null } }))
+                .await;
+            env.until(&operator, "one", |widget| widget.fails_with("NotOurs"))
+                .await;
+        }
+        let before = maps.get("one-0").await.unwrap();
+        env.delete::<ConfigMap>("one-0").await;
+        let is_new = |map: &ConfigMap| map.metadata.uid != before.metadata.uid && is_repaired(map);
+        operator.wait().until(&maps, "one-0", is_new).await;
+    }
+    env.until(&operator, "one", Widget::is_ready).await;
 }
 
 #[tokio::test]

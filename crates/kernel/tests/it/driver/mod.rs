@@ -5,11 +5,13 @@ mod backoff;
 mod concurrency;
 mod deadline;
 mod fairness;
+mod gone;
 mod memory;
 mod panics;
 mod readiness;
 mod relist;
 mod shutdown;
+mod sizes;
 
 use std::time::Duration;
 

@@ -1,9 +1,13 @@
-//! The end of an operator: running passes finish, and no others begin.
+//! The end of an operator: running passes finish, if they can do so soon, and no others begin.
+
+use std::time::Duration;
 
 use stanchion_kernel::driver::Settings;
+use stanchion_kernel::lease::{Elector, Identity, LeaseSettings, Term, Timings};
 use tokio::time::{sleep, timeout};
 
 use super::{LONG, sized, start};
+use crate::lease::store::Store;
 use crate::test_env::server::Server;
 
 #[tokio::test(start_paused = true)]
@@ -29,9 +33,10 @@ async fn what_runs_is_finished_and_nothing_else_is_begun() {
         _ => ("two", "one"),
     };
     server.shutdown.cancel();
-    let soon = Settings::default().deadline / 2;
     assert!(
-        timeout(soon, &mut operator.task).await.is_err(),
+        timeout(Duration::from_millis(500), &mut operator.task)
+            .await
+            .is_err(),
         "it waits for what runs"
     );
     server.world.release(running);
@@ -54,4 +59,28 @@ async fn an_operator_that_is_dropped_stops_in_the_middle() {
     sleep(LONG).await;
     assert_eq!(server.world.thing("one"), None);
     assert_eq!(server.get("one").status, None);
+}
+
+/// The next leader waits for the Lease, and not for the slowest pass of this one.
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_hangs_does_not_keep_the_lease() {
+    let (server, store) = (Server::default(), Store::default());
+    server.widget("one", sized(1));
+    server.world.hold("one");
+    let settings = LeaseSettings {
+        namespace: "default".into(),
+        name: "stanchion".into(),
+        identity: Identity::new("a"),
+        timings: Timings::default(),
+    };
+    let elector = Elector::new(store.link(Duration::ZERO).client(), settings);
+    let operator = server.operator(Settings::default());
+    let shutdown = server.shutdown.clone();
+    let term = tokio::spawn(async move { elector.lead(shutdown, |_| operator.run()).await });
+    server.until("one", |_| server.world.running("one") == 1).await;
+    server.shutdown.cancel();
+    let term = timeout(Duration::from_secs(2), term).await;
+    assert_eq!(term.expect("it ends soon").unwrap(), Term::Finished(()));
+    assert_eq!(store.spec().holder_identity.as_deref(), Some(""));
+    server.until("one", |_| server.world.running("one") == 0).await;
 }

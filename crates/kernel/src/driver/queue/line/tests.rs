@@ -1,5 +1,9 @@
 //! The order in which objects get their passes.
 
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
 use super::*;
 
 fn key(namespace: &str, name: &str) -> Key {
@@ -81,7 +85,7 @@ fn an_object_whose_lane_becomes_known_waits_in_it_and_is_not_overtaken() {
     }
     line.finish(&key("shop", "a"), || Some("a".into()));
     assert!(taken(&mut line).is_empty(), "nobody runs twice");
-    assert!(line.namespaces.is_empty() && line.order.is_empty() && line.waiting.is_empty());
+    assert_is_idle(&line);
 }
 
 #[test]
@@ -99,22 +103,97 @@ fn an_object_waits_once_and_never_runs_twice_at_once() {
     assert_eq!(taken(&mut line), ["shop/one"]);
     line.finish(&key("shop", "one"), || None);
     assert!(taken(&mut line).is_empty());
-    assert!(line.namespaces.is_empty() && line.order.is_empty() && line.running.is_empty());
+    assert_is_idle(&line);
 }
 
+/// An object that leaves its lane and comes back has two places there. The first one once counted for the second, and
+/// the object ran twice at once.
 #[test]
-fn a_removed_object_has_no_turn_and_leaves_nothing_behind() {
-    let mut line = line(8);
-    for name in ["one", "two"] {
-        join(&mut line, "shop", name, Some("lane"));
+fn an_object_that_returns_to_a_lane_has_one_place_there() {
+    let mut line = line(4);
+    join(&mut line, "shop", "a", None);
+    for lane in [None, Some("two"), None] {
+        join(&mut line, "shop", "k", lane);
     }
-    assert!(line.leave(&key("shop", "one")).is_some());
-    assert_eq!(taken(&mut line), ["shop/two"]);
-    join(&mut line, "shop", "two", Some("lane"));
-    line.leave(&key("shop", "two"));
-    line.finish(&key("shop", "two"), || None);
+    assert_eq!(
+        taken(&mut line),
+        ["shop/a", "shop/k"],
+        "and the namespace is full"
+    );
+    join(&mut line, "shop", "k", None);
+    line.finish(&key("shop", "a"), || None);
+    assert!(taken(&mut line).is_empty(), "it runs");
+    line.finish(&key("shop", "k"), || None);
+    assert_eq!(taken(&mut line), ["shop/k"]);
+    line.finish(&key("shop", "k"), || None);
     assert!(taken(&mut line).is_empty());
-    assert!(line.namespaces.is_empty() && line.waiting.is_empty());
+    assert_is_idle(&line);
+}
+
+fn assert_is_idle(line: &FairQueue<()>) {
+    assert!(line.namespaces.is_empty() && line.order.is_empty());
+    assert!(line.waiting.is_empty() && line.running.is_empty());
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Join(usize, usize),
+    Take,
+    Finish(usize),
+}
+
+proptest! {
+    /// Whatever happens: no object runs twice at once, no limit is exceeded, each object that was enqueued runs, and in the
+    /// end every worker is free.
+    #[test]
+    fn workers_come_back_whatever_happens(
+        places in 1_u16..6,
+        steps in prop::collection::vec(
+            prop_oneof![
+                (0_usize..6, 0_usize..3).prop_map(|(object, lane)| Step::Join(object, lane)),
+                Just(Step::Take),
+                (0_usize..6).prop_map(Step::Finish),
+            ],
+            0..80,
+        ),
+    ) {
+        let name = |object: usize| key(["one", "two"][object % 2], &object.to_string());
+        let lane = |lane: usize| [None, Some("a".to_owned()), Some("b".to_owned())][lane].clone();
+        let mut line = line(places);
+        let mut lanes = [0; 6];
+        let mut running: Vec<Key> = Vec::new();
+        let mut due: BTreeSet<Key> = BTreeSet::new();
+        for step in steps {
+            match step {
+                Step::Join(object, number) => {
+                    lanes[object] = number;
+                    line.join(name(object), lane(number), || ());
+                    due.insert(name(object));
+                }
+                Step::Take => {
+                    if let Some((key, ())) = line.take() {
+                        prop_assert!(due.remove(&key) && !running.contains(&key));
+                        running.push(key);
+                    }
+                }
+                Step::Finish(object) => {
+                    running.retain(|key| *key != name(object));
+                    line.finish(&name(object), || lane(lanes[object]));
+                }
+            }
+            prop_assert!(running.len() <= line.limits.places);
+            for namespace in ["one", "two"] {
+                let of_namespace = running.iter().filter(|key| key.namespace == namespace);
+                prop_assert!(of_namespace.count() <= line.limits.of_namespace);
+            }
+        }
+        while let Some(key) = running.pop().or_else(|| line.take().map(|(key, ())| key)) {
+            due.remove(&key);
+            line.finish(&key, || None);
+        }
+        prop_assert!(due.is_empty(), "{due:?} never ran");
+        assert_is_idle(&line);
+    }
 }
 
 #[test]

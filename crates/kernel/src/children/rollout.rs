@@ -1,35 +1,6 @@
-//! The kinds that a child cache can contain, and the summary of each.
+//! The progress of a Deployment's rollout.
 
-use std::fmt::Debug;
-
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
-use k8s_openapi::api::core::v1::{ConfigMap, Service, ServiceAccount};
-use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::Resource;
-use kube::core::NamespaceResourceScope;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
-
-/// A kind that a child cache can contain. `Secret` is not one: its data is read when it is needed and never kept.
-pub trait ChildKind:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + Clone
-    + Debug
-    + DeserializeOwned
-    + Serialize
-    + Send
-    + Sync
-    + 'static
-{
-    /// The summary of a child for its owner, in addition to whether it is as intended; a change of it wakes the owner.
-    type Summary: Clone + Debug + Default + PartialEq + Send + Sync + 'static;
-
-    /// Extracts the summary from the live object.
-    fn summarize(live: &Value) -> Self::Summary;
-}
 
 /// The progress of a Deployment's rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,22 +24,11 @@ pub struct Rollout {
 }
 
 impl Rollout {
-    /// Whether all pods have the newest template and are available.
-    pub fn is_complete(&self) -> bool {
-        self.observed >= self.generation
-            && self.updated >= self.desired
-            && self.available >= self.desired
-            && self.replicas == self.updated
-    }
-}
-
-impl ChildKind for Deployment {
-    type Summary = Rollout;
-
-    fn summarize(live: &Value) -> Rollout {
+    /// Reads it from a live Deployment.
+    pub(super) fn of(live: &Value) -> Self {
         let number = |path: &str| live.pointer(path).and_then(Value::as_i64);
         let status = |field: &str| number(&format!("/status/{field}")).unwrap_or(0);
-        Rollout {
+        Self {
             generation: number("/metadata/generation").unwrap_or(0),
             observed: status("observedGeneration"),
             desired: number("/spec/replicas").unwrap_or(1),
@@ -78,6 +38,14 @@ impl ChildKind for Deployment {
             available: status("availableReplicas"),
             stuck: stuck(live),
         }
+    }
+
+    /// Whether all pods have the newest template and are available.
+    pub fn is_complete(&self) -> bool {
+        self.observed >= self.generation
+            && self.updated >= self.desired
+            && self.available >= self.desired
+            && self.replicas == self.updated
     }
 }
 
@@ -95,27 +63,6 @@ fn stuck(live: &Value) -> Option<String> {
     condition["message"].as_str().map(str::to_owned)
 }
 
-/// Kinds without a summary.
-macro_rules! plain_members {
-    ($($kind:ty),* $(,)?) => {$(
-        impl ChildKind for $kind {
-            type Summary = ();
-
-            fn summarize(_live: &Value) {}
-        }
-    )*};
-}
-
-plain_members!(
-    ConfigMap,
-    HorizontalPodAutoscaler,
-    Ingress,
-    NetworkPolicy,
-    PodDisruptionBudget,
-    Service,
-    ServiceAccount,
-);
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -123,7 +70,7 @@ mod tests {
     use super::*;
 
     fn deployment(generation: i64, status: &Value) -> Rollout {
-        Deployment::summarize(&json!({
+        Rollout::of(&json!({
             "metadata": { "generation": generation },
             "spec": { "replicas": 2 },
             "status": status,
@@ -149,7 +96,7 @@ mod tests {
 
     #[test]
     fn none_wanted_and_none_there_is_complete() {
-        let rollout = Deployment::summarize(&json!({
+        let rollout = Rollout::of(&json!({
             "metadata": { "generation": 1 }, "spec": { "replicas": 0 }, "status": { "observedGeneration": 1 },
         }));
         assert!(rollout.is_complete());
