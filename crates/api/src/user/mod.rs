@@ -27,6 +27,10 @@ pub use status::{
 pub const INSTANCE_IS_IMMUTABLE: &str = "instanceRef is immutable after creation: the role would be left behind on the old \
     server. To move it, delete the object (deletionPolicy: Retain keeps the role there) and create it anew";
 
+/// The error for a schema of the server or of the operator.
+pub const CLOSED_SCHEMAS: &str = "the schemas pg_*, information_schema and _stanchion belong to the server and to the operator, so no role \
+    gets anything in them";
+
 /// The finalizer of a `PostgresUser`.
 pub const FINALIZER: &str = "db.example.com/postgresuser";
 

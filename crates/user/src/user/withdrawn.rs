@@ -30,15 +30,18 @@ pub(super) async fn read(
     let mut logins = Vec::new();
     for name in names.iter().map(String::as_str).chain([username]) {
         let catalog = catalog::read(&session, &CatalogQuery::about(&server.viewer, name)).await?;
-        let ours = |role: &RoleFacts| {
-            let mark = role.mark.as_ref();
-            role.login && mark.is_some_and(|found| found.seal != Seal::Forged && identity.owns(&found.mark))
-        };
-        if catalog.role.as_ref().is_some_and(ours) {
+        let open = |role: &RoleFacts| role.login && is_ours(role, identity);
+        if catalog.role.as_ref().is_some_and(open) {
             logins.push(name.to_owned());
         }
     }
     Ok(Withdrawn { server, logins })
+}
+
+/// Whether a role carries the object's mark, of this version or of an earlier one.
+pub(super) fn is_ours(role: &RoleFacts, identity: &Identity) -> bool {
+    let mark = role.mark.as_ref();
+    mark.is_some_and(|found| found.seal != Seal::Forged && identity.owns(&found.mark))
 }
 
 /// Disables the logins without waiting for any lock, and ends their sessions.

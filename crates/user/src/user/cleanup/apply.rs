@@ -13,8 +13,9 @@ use super::plan::{self, CleanupPlan, Disposition, NewOwner};
 use super::{CleanupTarget, Removed};
 use crate::server::{self, Setup};
 use crate::user::apply::terminate;
-use crate::user::catalog::{self, CatalogQuery, Unexpected, Viewer, databases};
+use crate::user::catalog::{Unexpected, Viewer};
 use crate::user::plan::grants;
+use crate::user::schemas::Given;
 
 /// Applies the plan.
 pub(super) async fn apply(
@@ -200,7 +201,12 @@ impl Removal<'_> {
                 Err(error) if is_gone(&error) => continue,
                 other => other?,
             };
-            let statements = self.left_over(&session, &database).await?;
+            let given = Given {
+                role: self.name,
+                database: &database,
+                grants: &self.cleanup.before.grants,
+            };
+            let statements = given.left_over(&session, self.viewer, None).await?;
             session.apply(&Batch::new(statements).locked(ROLES)).await?;
         }
         if let Some((mut session, role)) = self.read_role().await? {
@@ -208,23 +214,6 @@ impl Removal<'_> {
             session.apply(&Batch::new(statements).locked(ROLES)).await?;
         }
         self.release(false).await
-    }
-
-    /// The statements that revoke what earlier reconciles granted in this database and is still held.
-    async fn left_over(&self, session: &Session, database: &str) -> Result<Vec<Statement>, Problem> {
-        let here = grants::within(database, &self.cleanup.before.grants);
-        let query = CatalogQuery {
-            databases: vec![database.into()],
-            ..CatalogQuery::about(self.viewer, self.name)
-        };
-        let catalog = catalog::read(session, &query).await?;
-        let schemas: Vec<String> = here.iter().filter_map(|grant| grant.schema.clone()).collect();
-        let contents = databases::read(session, self.viewer, self.name, &schemas).await?;
-        let Some(facts) = catalog.databases.get(database) else {
-            return Ok(Vec::new());
-        };
-        let changes = grants::diff(self.name, &[], &here, facts, &contents);
-        Ok(changes.into_iter().map(|change| change.statement).collect())
     }
 
     /// The role stays, and another object may adopt it.

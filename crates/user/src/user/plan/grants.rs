@@ -7,6 +7,7 @@ use stanchion_postgres::Statement;
 
 use super::Change;
 use crate::user::catalog::databases::{Contents, DatabaseFacts, Held};
+use crate::user::schemas::is_closed;
 use crate::user::target::{DatabaseRequest, SchemaRequest};
 
 /// Every privilege that is ever granted. A value from a status becomes part of a statement only if it is listed here.
@@ -25,7 +26,7 @@ const WORDS: &[&str] = &[
     "EXECUTE",
 ];
 
-/// Everything that the role gets in one database.
+/// Everything that the role gets in one database; nothing in a schema of the server, whatever a request says.
 pub(crate) fn wanted(
     database: &str,
     role: &str,
@@ -40,7 +41,7 @@ pub(crate) fn wanted(
         None,
         &request.privileges,
     )];
-    for (name, schema) in &request.schemas {
+    for (name, schema) in request.schemas.iter().filter(|(name, _)| !is_closed(name)) {
         let parts = [
             (GrantKind::Schema, None, &schema.schema),
             (GrantKind::Tables, Some(GrantKind::DefaultTables), &schema.tables),

@@ -91,6 +91,17 @@ async fn cannot_use_roles_and_databases_of_the_server() {
                 .refuses(json!({ "memberOf": [{ "role": role }] }), "RoleNotAllowed")
                 .await;
         }
+        for schema in ["pg_catalog", "pg_toast", "information_schema", "_stanchion"] {
+            for request in [
+                json!({ "databases": [{ "name": den, "schemas": [{ "name": schema, "privileges": ["SELECT", "EXECUTE"] }] }] }),
+                json!({ "databases": [{ "name": den, "privileges": ["READ"], "schemas": [{ "name": schema }] }] }),
+                json!({ "databases": [{ "name": den, "schemas": [{
+                    "name": schema, "privileges": ["SELECT"], "defaultPrivilegesForRoles": ["postgres"] }] }] }),
+                json!({ "createDatabase": { "enabled": true, "schemas": [schema] } }),
+            ] {
+                tenants.refuses_everywhere(request, "belong to the server").await;
+            }
+        }
         let said = tenants
             .refuses(
                 json!({ "databases": [{ "name": den, "extensions": ["file_fdw"] }] }),
