@@ -142,3 +142,41 @@ async fn owned_objects_are_reassigned_to_a_named_role() {
     assert_eq!(env.one(&owner_of_kept()).await, new_owner);
     assert_eq!(env.one("SELECT n FROM s.kept").await, "7");
 }
+
+/// A role that would give everything to itself, or to its own login, keeps it: nothing of it is dropped. It goes once the
+/// spec names another role.
+#[tokio::test]
+async fn a_role_cannot_be_its_own_heir() {
+    let env = TestEnv::new(any()).await;
+    let _operator = env.operator().await;
+    let heir = env.group("").await;
+    for (name, end, more) in [
+        ("self", "", json!({})),
+        (
+            "login",
+            "_a",
+            json!({ "passwordSecretRef": null, "password": { "generate": {}, "rotation": { "strategy": "DualUser" } } }),
+        ),
+    ] {
+        let role = role_name();
+        env.password(name, "secret").await;
+        env.user(name, &role, more).await;
+        env.ready(name).await;
+        let table = format!("kept_{name}");
+        let make = format!("CREATE TABLE public.{table} (n int); ALTER TABLE public.{table} OWNER TO {role}");
+        env.database.execute(&make).await;
+        let own = format!("{role}{end}");
+        env.patch(name, json!({ "spec": { "onDelete": { "reassignTo": own } } }))
+            .await;
+        env.condition(name, "Ready", "False", "InvalidSpec").await;
+        env.delete(name).await;
+        let user = env.condition(name, "Ready", "False", "CleanupBlocked").await;
+        assert!(message(&user, "Ready").contains(&own), "{user:?}");
+        let owner = format!("SELECT tableowner FROM pg_tables WHERE tablename = '{table}'");
+        assert_eq!(env.one(&owner).await, role);
+        env.patch(name, json!({ "spec": { "onDelete": { "reassignTo": heir } } }))
+            .await;
+        env.gone(name).await;
+        assert_eq!(env.one(&owner).await, heir);
+    }
+}

@@ -55,7 +55,7 @@ pub(super) fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<Opti
         };
         if disposition == Disposition::Drop {
             check_owned(cleanup, role, &state.databases)?;
-            check_new_owner(cleanup, role)?;
+            check_new_owner(cleanup, role, &state.roles)?;
         }
         roles.push((role.name.clone(), disposition));
     }
@@ -129,7 +129,7 @@ fn check_owned(cleanup: &CleanupTarget, role: &CleanupRole, made: &[String]) -> 
 
 /// Changes nothing while the new owner does not exist, or may not get anything: objects of the role would act with the
 /// privileges of their new owner.
-fn check_new_owner(cleanup: &CleanupTarget, role: &CleanupRole) -> Result<(), Problem> {
+fn check_new_owner(cleanup: &CleanupTarget, role: &CleanupRole, all: &[CleanupRole]) -> Result<(), Problem> {
     let Some(name) = &cleanup.on_delete.reassign_to else {
         return Ok(());
     };
@@ -137,6 +137,13 @@ fn check_new_owner(cleanup: &CleanupTarget, role: &CleanupRole) -> Result<(), Pr
         let role = &role.name;
         Err(blocked(format!("role {role} cannot be dropped: {why}")))
     };
+    let leaves = |role: &CleanupRole| role.name == *name && disposition(cleanup, role).is_some();
+    // What a role gives to itself, or to one that goes with it, is dropped with them.
+    if cleanup.username.as_ref() == Some(name) || all.iter().any(leaves) {
+        return refuse(format!(
+            "onDelete.reassignTo names role {name:?}, which is dropped with this object, and with it everything that it would be given; choose another"
+        ));
+    }
     let Some(new_owner) = role.catalog.existing.get(name) else {
         return refuse(format!(
             "onDelete.reassignTo names role {name:?}, which does not exist"
