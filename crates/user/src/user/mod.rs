@@ -3,6 +3,7 @@
 mod apply;
 pub(crate) mod catalog;
 mod cleanup;
+mod failed;
 mod guards;
 mod observe;
 mod output;
@@ -11,6 +12,7 @@ mod plan;
 mod report;
 mod rotation;
 mod schemas;
+mod sessions;
 pub(crate) mod target;
 mod validate;
 mod withdrawn;

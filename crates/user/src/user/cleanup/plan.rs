@@ -120,11 +120,14 @@ fn check_owned(cleanup: &CleanupTarget, role: &CleanupRole, made: &[String]) -> 
     if owning.is_empty() {
         return Ok(());
     }
-    Err(blocked(format!(
-        "role {} owns objects ({}) and onDelete.ownedObjects is Block (2BP01); reassign or drop them",
-        role.name,
-        owning.join(", ")
-    )))
+    Err(owns(&role.name, &owning.join(", ")))
+}
+
+/// What the role owns keeps it.
+pub(super) fn owns(role: &str, what: &str) -> Problem {
+    blocked(format!(
+        "role {role} owns objects ({what}) and onDelete.ownedObjects is Block (2BP01); reassign or drop them"
+    ))
 }
 
 /// Changes nothing while the new owner does not exist, or may not get anything: objects of the role would act with the
@@ -167,15 +170,16 @@ pub(super) fn blocked(message: String) -> Problem {
     Problem::human("CleanupBlocked", message).with_retry(Retry::After(BLOCKED_INTERVAL))
 }
 
-/// First of all the role can no longer log in; and the administrator may act for it, which needs a membership without
-/// superuser.
+/// First of all the role can no longer log in. Nothing else is in this transaction, so that nothing else delays it.
 pub(super) fn disable_login(role: &CleanupRole) -> Vec<Statement> {
-    let mut statements = Vec::new();
-    if role.catalog.role.as_ref().is_some_and(|facts| facts.login) {
-        statements.push(Statement::new("ALTER ROLE ").ident(&role.name).sql(" NOLOGIN"));
-    }
-    statements.extend(role::act_as(&role.name, &role.catalog));
-    statements
+    let login = role.catalog.role.as_ref().filter(|facts| facts.login);
+    let disable = login.map(|_| Statement::new("ALTER ROLE ").ident(&role.name).sql(" NOLOGIN"));
+    disable.into_iter().collect()
+}
+
+/// The administrator may act for the role, which needs a membership without superuser.
+pub(super) fn act_as(role: &CleanupRole) -> Vec<Statement> {
+    role::act_as(&role.name, &role.catalog).into_iter().collect()
 }
 
 /// The kind in a keeper's mark.

@@ -23,6 +23,7 @@ use stanchion_postgres::{ConnectionConfig, Statement};
 use super::catalog::{Catalog, Viewer};
 use super::observe::{Current, Observed};
 use super::passwords::{self, Passwords};
+use super::sessions::{self, Ending};
 use super::target::Wanted;
 use super::{guards, output};
 
@@ -105,6 +106,10 @@ pub struct EnsurePlan {
     pub shown: Option<Vec<Change>>,
     /// The changes in the databases.
     pub sql: Option<SqlPlan>,
+    /// The administrator's connection.
+    pub admin: ConnectionConfig,
+    /// The sessions to end, which no change of this plan ends.
+    pub endings: Vec<Ending>,
     /// The credentials Secret, if it differs. It is written first: a password that is in no Secret is lost with the
     /// process.
     pub credentials: Option<ObjectChange>,
@@ -137,7 +142,7 @@ pub struct SqlPlan {
 impl EnsurePlan {
     /// Whether nothing is written.
     pub fn is_idle(&self) -> bool {
-        self.sql.is_none() && self.credentials.is_none() && self.stale.is_empty()
+        self.sql.is_none() && self.credentials.is_none() && self.stale.is_empty() && self.endings.is_empty()
     }
 }
 
@@ -167,6 +172,8 @@ fn ensure(wanted: &Wanted, current: &Current, inputs: &mut Inputs<'_>) -> Result
         decided: Arc::default(),
         shown: None,
         sql: None,
+        admin: current.server.target.clone(),
+        endings: Vec::new(),
         credentials: None,
         stale: Vec::new(),
     };
@@ -174,6 +181,7 @@ fn ensure(wanted: &Wanted, current: &Current, inputs: &mut Inputs<'_>) -> Result
         plan.shown = Some(changes);
     } else {
         plan.credentials = credentials;
+        plan.endings = sessions::due(wanted, &decided.passwords, &current.sessions);
         let stale = current.stale_secrets.iter();
         plan.stale = stale
             .map(|meta| ObjectChange::delete::<Secret>(meta, &()))

@@ -276,6 +276,43 @@ async fn keeps_no_login_open_with_a_lock() {
     assert!(!env.has_role(&role).await);
 }
 
+/// Every login may change its own password, and so lock its own role. That delays neither a new password nor a deletion.
+#[tokio::test]
+async fn keeps_no_login_open_with_a_lock_of_its_own() {
+    TestEnv::on_each_kind(async |env| {
+        let _operator = env.operator().await;
+        let role = role_name();
+        env.password("alice", "first").await;
+        env.user("alice", &role, json!({})).await;
+        env.ready("alice").await;
+        let lock = "BEGIN; ALTER ROLE CURRENT_USER PASSWORD 'mine'";
+        let mut held = Vec::new();
+        for _ in 0..2 {
+            held.push(env.database.connect(&role, "first").await.unwrap());
+        }
+        held[0].batch_execute(lock).await.unwrap();
+        // Another session of the role waits in front of the operator.
+        let waiting = tokio::spawn({
+            let second = held.remove(1);
+            async move { second.batch_execute(lock).await.map(|()| second) }
+        });
+        env.password("alice", "second").await;
+        wait::eventually(WAIT_TIMEOUT, "the new password", async || {
+            env.logs_in(&role, "second").await
+        })
+        .await;
+        assert!(!env.logs_in(&role, "first").await && !env.logs_in(&role, "mine").await);
+        assert!(waiting.await.unwrap().is_err() && held[0].is_closed());
+
+        let session = env.database.connect(&role, "second").await.unwrap();
+        session.batch_execute(lock).await.unwrap();
+        env.delete("alice").await;
+        env.gone("alice").await;
+        assert!(!env.has_role(&role).await && session.is_closed());
+    })
+    .await;
+}
+
 /// F11: while a lock keeps a new password from being set, the status does not say that it is.
 #[tokio::test]
 async fn a_password_that_waits_is_pending() {

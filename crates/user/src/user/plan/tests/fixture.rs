@@ -179,6 +179,7 @@ pub(super) fn current(catalog: Catalog, contents: &Contents) -> There {
         contents: names.map(|name| (name.clone(), contents.clone())).collect(),
         catalog,
         logins: Vec::new(),
+        sessions: BTreeMap::new(),
         security: Security {
             encrypted: true,
             verified: true,
