@@ -5,6 +5,7 @@ pub(crate) mod catalog;
 mod cleanup;
 mod failed;
 mod guards;
+mod last_password;
 mod observe;
 mod output;
 mod passwords;

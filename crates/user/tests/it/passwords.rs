@@ -245,7 +245,10 @@ async fn a_session_that_outlived_its_password_ends() {
 /// what either creates; with one login again, no other is left.
 #[tokio::test]
 async fn two_logins_take_turns() {
-    let env = TestEnv::new(any()).await;
+    TestEnv::on_each_kind(async |env| take_turns(&env).await).await;
+}
+
+async fn take_turns(env: &TestEnv) {
     let (role, operator) = (role_name(), env.operator().await);
     let mut request =
         generated(&json!({ "strategy": "DualUser", "gracePeriod": "24h", "terminateSessions": true }));
@@ -327,6 +330,54 @@ async fn two_logins_take_turns() {
     for role in [&role, &a, &b] {
         assert!(!env.has_role(role).await, "{role}");
     }
+}
+
+/// From one login to two and back, with a new password in between: only the new one works, whether or not the administrator
+/// may read what is stored.
+#[tokio::test]
+async fn a_change_of_the_strategy_revives_no_password() {
+    TestEnv::on_each_kind(async |env| {
+        let (role, _operator) = (role_name(), env.operator().await);
+        let one = generated(&json!({ "strategy": "InPlace" }));
+        let two = generated(&json!({ "strategy": "DualUser", "gracePeriod": "0s" }));
+        let secret = async || env.values("alice-credentials").await;
+        env.user("alice", &role, one.clone()).await;
+        env.ready("alice").await;
+        let first = secret().await["password"].clone();
+        let mut old = vec![(role.clone(), first.clone())];
+        let mut before = first;
+        for _ in 0..2 {
+            env.user("alice", &role, two.clone()).await;
+            env.ready("alice").await;
+            let user = secret().await;
+            assert!(env.logs_in(&user["username"], &user["password"]).await);
+            old.push((user["username"].clone(), user["password"].clone()));
+            env.annotate("alice", "db.example.com/rotate-at", &Timestamp::now().to_string())
+                .await;
+            wait::eventually(WAIT_TIMEOUT, "a new password", async || {
+                secret().await["password"] != before
+            })
+            .await;
+            let user = secret().await;
+            wait::eventually(WAIT_TIMEOUT, "its login", async || {
+                env.logs_in(&user["username"], &user["password"]).await
+            })
+            .await;
+            old.push((user["username"].clone(), user["password"].clone()));
+            env.user("alice", &role, one.clone()).await;
+            env.ready("alice").await;
+            let now = secret().await;
+            assert_eq!(now["username"], role);
+            assert!(env.logs_in(&role, &now["password"]).await);
+            for (login, password) in &old {
+                let is_current = *login == role && *password == now["password"];
+                assert!(is_current || !env.logs_in(login, password).await, "{login}");
+            }
+            before = now["password"].clone();
+            old.push((role.clone(), before.clone()));
+        }
+    })
+    .await;
 }
 
 /// F17: an administrator that may not switch the server's log off is reported, with the statement that grants it.
