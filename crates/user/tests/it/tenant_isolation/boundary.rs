@@ -237,6 +237,19 @@ async fn takes_no_database_that_somebody_else_made() {
         .await
         .unwrap();
     tenants.refuses(create(&theirs), "DatabaseNotAllowed").await;
+    // Nor in two steps: an object that uses a shared database as it is does not create it later.
+    let (shared, role) = (tenants.evil.database.name(), role_name());
+    tenants.tries("patient", &role, json!({ "database": shared })).await;
+    tenants.evil.ready("patient").await;
+    let mut second = create(shared);
+    second["createDatabase"]["revokePublic"] = json!(true);
+    tenants.tries("patient", &role, second).await;
+    tenants
+        .evil
+        .condition("patient", "Ready", "False", "DatabaseConflict")
+        .await;
+    let public = format!("SELECT has_database_privilege('public', '{shared}', 'CONNECT')");
+    assert_eq!(tenants.evil.server_one(&public).await, "t");
 }
 
 /// F11: somebody holds the lock that orders the operator's writers. A password is reported as pending, and a deletion
