@@ -201,10 +201,10 @@ async fn owned_objects_are_reassigned_to_a_named_role() {
 /// A role that would give everything to itself, or to its own login, keeps it: nothing of it is dropped. It goes once the
 /// spec names another role.
 #[tokio::test]
-async fn a_role_cannot_be_its_own_heir() {
+async fn a_role_cannot_be_its_own_new_owner() {
     let env = TestEnv::new(any()).await;
     let _operator = env.operator().await;
-    let heir = env.group("").await;
+    let new_owner = env.group("").await;
     for (name, end, more) in [
         ("self", "", json!({})),
         (
@@ -229,9 +229,9 @@ async fn a_role_cannot_be_its_own_heir() {
         assert!(message(&user, "Ready").contains(&own), "{user:?}");
         let owner = format!("SELECT tableowner FROM pg_tables WHERE tablename = '{table}'");
         assert_eq!(env.one(&owner).await, role);
-        env.patch(name, json!({ "spec": { "onDelete": { "reassignTo": heir } } }))
+        env.patch(name, json!({ "spec": { "onDelete": { "reassignTo": new_owner } } }))
             .await;
         env.gone(name).await;
-        assert_eq!(env.one(&owner).await, heir);
+        assert_eq!(env.one(&owner).await, new_owner);
     }
 }
