@@ -198,7 +198,8 @@ impl Removal<'_> {
         for database in grants::databases(&self.cleanup.before.grants) {
             let address = server::database(self.admin, &database)?;
             let (_turn, mut session) = match self.setup.pools.exclusive(&address, TURN).await {
-                Err(error) if is_gone(&error) => continue,
+                Err(error) if error.sqlstate() == Some("3D000") => continue,
+                Err(error) if error.is_closed_database() => return Err(closed(self.name, &error)),
                 other => other?,
             };
             let given = Given {
@@ -251,6 +252,15 @@ fn first(rows: &[Vec<Row>], index: usize) -> Option<&[Row]> {
 
 fn unexpected(_: RowError) -> Problem {
     Unexpected.into()
+}
+
+/// Nothing would show later that the role still holds something there.
+fn closed(role: &str, error: &Error) -> Problem {
+    let message = format!(
+        "role {role} keeps what it was granted in database {:?}, which refuses connections (55000); allow them",
+        error.database()
+    );
+    plan::blocked(message).caused_by(error.clone())
 }
 
 /// Whether the database does not exist, or refuses connections.
