@@ -57,6 +57,7 @@ pub(crate) fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
         mark: None,
         owner_mark: None,
         granted: BTreeSet::new(),
+        revocable: BTreeSet::new(),
         public: ["CONNECT", "TEMPORARY"].map(Into::into).into(),
     };
     (facts, Contents::default())

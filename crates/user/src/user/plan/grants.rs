@@ -210,10 +210,15 @@ fn is_held(grant: &AppliedGrant, word: &str, facts: &DatabaseFacts, contents: &C
 /// Whether anything is left to revoke: a later table may lack what all others have.
 fn is_on_any(grant: &AppliedGrant, word: &str, facts: &DatabaseFacts, contents: &Contents) -> bool {
     match grant.kind {
-        GrantKind::Tables | GrantKind::Sequences | GrantKind::Functions => {
+        GrantKind::Database => facts.revocable.contains(word),
+        GrantKind::Schema | GrantKind::Tables | GrantKind::Sequences | GrantKind::Functions => {
             is_in(&contents.partly, grant, word)
         }
-        _ => is_held(grant, word, facts, contents),
+        GrantKind::DefaultTables
+        | GrantKind::DefaultSequences
+        | GrantKind::DefaultFunctions
+        | GrantKind::Membership
+        | GrantKind::Parameter => is_held(grant, word, facts, contents),
     }
 }
 
@@ -242,7 +247,8 @@ pub(crate) fn ours(
     let mut ours = wanted;
     for grant in &mut ours {
         let mut words = std::mem::take(&mut grant.privileges);
-        words.retain(|word| given(grant, word) || !is_on_any(grant, word, facts, contents));
+        let had = |word: &str| is_held(grant, word, facts, contents) || is_on_any(grant, word, facts, contents);
+        words.retain(|word| given(grant, word) || !had(word));
         grant.privileges = words;
     }
     ours.retain(|grant| !grant.privileges.is_empty());

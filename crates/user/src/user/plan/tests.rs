@@ -7,9 +7,18 @@ use stanchion_api::user::{AppliedGrant, GrantKind};
 
 use super::*;
 use crate::user::catalog::databases::Contents;
-use crate::user::catalog::{MembershipFacts, RoleFacts};
+use crate::user::catalog::{MembershipFacts, MembershipGrant, RoleFacts};
 use crate::user::passwords::{Login, PasswordChange};
 use fixture::{current, empty, held, made, mark, role, role_of, schema, shown, wanted};
+
+/// A membership that the administrator may revoke.
+fn granted_by(grantor: &str) -> MembershipGrant {
+    MembershipGrant {
+        grantor: grantor.into(),
+        revocable: true,
+        ..MembershipGrant::default()
+    }
+}
 
 #[test]
 fn a_role_is_made_with_everything_it_needs() {
@@ -103,10 +112,12 @@ fn an_owner_keeps_what_comes_with_the_ownership() {
         contents.held = ["USAGE", "CREATE"]
             .map(|word| held(GrantKind::Schema, "mine", None, word))
             .into();
+        contents.partly.clone_from(&contents.held);
         let mut catalog = made(150_000);
         let app = catalog.databases.get_mut("app").unwrap();
         app.owner = owner.into();
         app.granted.insert("TEMPORARY".into());
+        app.revocable.clone_from(&app.granted);
         shown(request, &current(catalog, &contents))
     };
     insta::assert_snapshot!(statements("admin", &request), @r#"
@@ -118,6 +129,7 @@ fn an_owner_keeps_what_comes_with_the_ownership() {
     let mut catalog = made(150_000);
     let app = catalog.databases.get_mut("app").unwrap();
     app.granted.insert("TEMPORARY".into());
+    app.revocable.clone_from(&app.granted);
     let mut owner = request.databases["app"].clone();
     owner.owner = true;
     let facts = &catalog.databases["app"];
@@ -132,7 +144,7 @@ fn memberships_by_version() {
         "memberOf": [{ "role": "readers", "admin": true }], "membershipPolicy": "Authoritative",
     }));
     let facts = MembershipFacts {
-        grantors: vec!["admin".into(), "somebody".into()],
+        grants: ["admin", "somebody"].map(granted_by).into(),
         ..MembershipFacts::default()
     };
     let mut lines = Vec::new();
@@ -148,6 +160,30 @@ fn memberships_by_version() {
     REVOKE "writers" FROM "alice" GRANTED BY "admin"
     REVOKE "writers" FROM "alice" GRANTED BY "somebody"
     GRANT "readers" TO "alice" WITH ADMIN TRUE
+    "#);
+}
+
+#[test]
+fn an_option_is_taken_from_every_grant_that_has_it() {
+    let request = wanted(&json!({ "memberOf": [{ "role": "readers", "set": false }] }));
+    let grant = |grantor: &str, admin: bool, revocable: bool| MembershipGrant {
+        admin,
+        set: true,
+        revocable,
+        ..granted_by(grantor)
+    };
+    let facts = MembershipFacts {
+        admin: true,
+        set: Some(true),
+        grants: vec![grant("admin", false, true), grant("dba", true, true), grant("owner", true, false)],
+        ..MembershipFacts::default()
+    };
+    let mut catalog = made(160_000);
+    catalog.memberships.insert("readers".into(), facts);
+    insta::assert_snapshot!(shown(&request, &current(catalog, &Contents::default())), @r#"
+    REVOKE SET OPTION FOR "readers" FROM "alice" GRANTED BY "admin"
+    REVOKE ADMIN OPTION FOR "readers" FROM "alice" GRANTED BY "dba"
+    REVOKE SET OPTION FOR "readers" FROM "alice" GRANTED BY "dba"
     "#);
 }
 

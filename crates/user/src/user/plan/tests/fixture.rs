@@ -124,6 +124,7 @@ pub(super) fn empty(version: u32, superuser: bool) -> Catalog {
         mark: None,
         owner_mark: None,
         granted: BTreeSet::new(),
+        revocable: BTreeSet::new(),
         public: ["CONNECT".to_owned(), "TEMPORARY".to_owned()].into(),
     };
     Catalog {
