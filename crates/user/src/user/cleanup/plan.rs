@@ -11,6 +11,7 @@ use stanchion_kernel::Problem;
 use stanchion_kernel::marks::{Bearer, Found, Mark, Origin, Owner, Seal};
 use stanchion_kernel::problem::Retry;
 use stanchion_postgres::handover::{self, Keeper, KeeperFacts};
+use stanchion_postgres::server::BOUND_CREATEROLE;
 use stanchion_postgres::{ConnectionConfig, Statement};
 
 use super::CleanupTarget;
@@ -206,11 +207,17 @@ impl<'a> NewOwner<'a> {
             return Ok(Self::Named(named));
         }
         let marks = &role.catalog.viewer.marks;
+        let server = &role.catalog.server;
         let is_ours = |facts: &KeeperFacts| {
             let mark = marks.read(&facts.comment, Bearer::Role(&facts.name)).1;
-            facts.powerless && is_keeper(cleanup, mark)
+            facts.inert && is_keeper(cleanup, mark)
         };
-        let Some((keeper, is_there)) = keeper.choose(found, is_ours) else {
+        // Somebody with ADMIN OPTION on a role can make a keeper a member of it. The keeper leaves it; only where the
+        // administrator may lack the right to that, another keeper is preferred.
+        let revokes = server.attributes.superuser || server.version < BOUND_CREATEROLE;
+        let free = |facts: &KeeperFacts| is_ours(facts) && (revokes || facts.powerless);
+        let chosen = keeper.choose(found, free);
+        let Some((keeper, is_there)) = chosen.or_else(|| keeper.choose(found, is_ours)) else {
             return Err(blocked(format!(
                 "role {} cannot be dropped: role {:?}, which would keep what it owns, and those that could take its place \
                  were not created by this operator; rename or drop one of them",
@@ -224,7 +231,9 @@ impl<'a> NewOwner<'a> {
             let comment = marks.join("keeps what deleted users owned", &keeper_mark(cleanup), bearer);
             ready.extend(keeper.make(&comment));
         }
-        ready.extend(handover::join(keeper.name(), &role.catalog.server));
+        let known = found.iter().find(|facts| facts.name == keeper.name());
+        ready.extend(known.map(|facts| facts.leave(server)).unwrap_or_default());
+        ready.extend(handover::join(keeper.name(), server));
         Ok(Self::Keeper(keeper, ready))
     }
 
