@@ -134,7 +134,8 @@ pub struct PostgresUserSpec {
     /// Login methods other than passwords.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
-    /// Attributes of the role. The operator does not change attributes that are unset.
+    /// Attributes of the role. The operator does not change attributes that are unset, except powers that the instance does
+    /// not allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Roles that this role is a member of.

@@ -9,7 +9,7 @@ use stanchion_kernel::apply::Written;
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Done, Problem, Writer};
 use stanchion_postgres::lock::{ROLES, TURN};
-use stanchion_postgres::{Batch, Begin, ConnectionConfig, Session, Statement};
+use stanchion_postgres::{Batch, Begin, ConnectionConfig, Error, Session, Statement};
 
 use super::catalog::{Catalog, Viewer};
 use super::failed::Failed;
@@ -17,7 +17,7 @@ use super::observe::{Snapshot, SnapshotQuery, databases_of};
 use super::passwords::Passwords;
 use super::plan::{self, About, Change, Decided, EnsurePlan, Plan, SqlPlan, database, grants, role};
 use super::target::Wanted;
-use super::sessions::{self, Ending};
+use super::sessions;
 use super::{guards, withdrawn};
 use crate::server::{self, Setup};
 
@@ -83,7 +83,9 @@ async fn ensure(
     if !plan.endings.is_empty() || plan.sql.is_some() {
         write.may_write()?;
         let (admin, passwords) = (&plan.admin, &decided.passwords);
-        end_sessions(setup, admin, plan.endings, wanted, passwords, applied).await?;
+        let set = applied.password_set;
+        let ended = sessions::end_due(setup, admin, plan.endings, wanted, passwords, set).await?;
+        applied.changed.extend(ended);
     }
     write.apply_all(plan.stale, &mut applied.written).await
 }
@@ -134,9 +136,7 @@ async fn make(
         }
         other => other?,
     }
-    if let Some(creation) = &plan.creation {
-        pass.create_database(admin, creation).await?;
-    }
+    pass.create_database(admin, &plan.creation).await?;
     for name in databases_of(wanted) {
         if name != home.database() {
             pass.in_database(&server::database(admin, &name)?, false).await?;
@@ -304,6 +304,7 @@ impl Pass<'_> {
             changes.extend(match self.wanted.databases.get(name) {
                 Some(request) => {
                     database::check_extensions(request, &snapshot.contents, &snapshot.catalog)?;
+                    database::check_requirements(request, &snapshot.contents, &snapshot.catalog)?;
                     database::check_schemas(name, request, &snapshot.contents)?;
                     database::diff(
                         name,
@@ -322,13 +323,37 @@ impl Pass<'_> {
 
     /// Runs outside of a transaction, as PostgreSQL requires. After a crash its oid proves that the operator created
     /// it.
-    async fn create_database(&mut self, admin: &ConnectionConfig, creation: &Change) -> Result<(), Problem> {
+    async fn create_database(&mut self, admin: &ConnectionConfig, creation: &[Change]) -> Result<(), Problem> {
+        let Some(last) = creation.last() else {
+            return Ok(());
+        };
         let (_turn, mut session) = self.setup.pools.exclusive(admin, TURN).await?;
-        session.execute(&creation.statement).await?;
-        self.applied.changed.push(creation.what.clone());
+        for (index, one) in creation.iter().enumerate() {
+            match session.execute(&one.statement).await {
+                Err(error) if error.sqlstate() == Some("22023") => {
+                    // The oid is taken, perhaps.
+                    if index + 1 == creation.len() {
+                        return Err(not_created(&error, one));
+                    }
+                }
+                other => {
+                    other?;
+                    break;
+                }
+            }
+        }
+        self.applied.changed.push(last.what.clone());
         self.applied.database_made = true;
         Ok(())
     }
+}
+
+/// The server refuses the database, with this oid or with any.
+fn not_created(error: &Error, creation: &Change) -> Problem {
+    let advice = "see what keeps the server from creating it: a template with another encoding, or a database of an earlier \
+                  name that still has its oid, which can be dropped";
+    let message = format!("{} cannot be created (22023): {error}; {advice}", creation.what);
+    Problem::human("DatabaseError", message).caused_by(error.clone())
 }
 
 /// For PostgreSQL a GRANT without grant option is a warning without effect. Nothing is committed that did not take
@@ -344,42 +369,6 @@ fn ineffective(left: &Change, catalog: &Catalog, address: &ConnectionConfig) -> 
         ),
     )
     .with_cause(Cause::Privileges)
-}
-
-/// Ends the sessions that have to end, and those that the password or the login opened that has just ended.
-async fn end_sessions(
-    setup: &Setup,
-    admin: &ConnectionConfig,
-    due: Vec<Ending>,
-    wanted: &Wanted,
-    passwords: &Passwords,
-    applied: &mut Applied,
-) -> Result<(), Problem> {
-    let mut endings = due;
-    if passwords.terminates {
-        let mut ended: Vec<&str> = passwords.retiring().map(|login| login.name.as_str()).collect();
-        if !passwords.is_dual() && applied.password_set && passwords.rotated.is_some() {
-            ended.push(&wanted.username);
-        }
-        endings.retain(|ending| !ended.contains(&ending.role.as_str()));
-        endings.extend(ended.into_iter().map(|role| Ending {
-            role: role.to_owned(),
-            before: None,
-        }));
-    }
-    if endings.is_empty() {
-        return Ok(());
-    }
-    let mut session = setup.pools.get(admin).await?;
-    for ending in endings {
-        let ended = sessions::end(&mut session, &ending).await?;
-        if ended > 0 && passwords.is_moving() {
-            applied
-                .changed
-                .push(format!("{ended} sessions of {} ended", ending.role));
-        }
-    }
-    Ok(())
 }
 
 fn statements(changes: &[Change]) -> Vec<Statement> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use stanchion_kernel::Problem;
-use stanchion_postgres::{Batch, Error, Query, ReadSession, Row, Session, handover};
+use stanchion_postgres::{Batch, ConnectionConfig, Error, Query, ReadSession, Row, Session, handover};
 
 use super::catalog::Unexpected;
 use super::passwords::Passwords;
@@ -115,6 +115,42 @@ pub(super) async fn end_all(session: &mut Session, role: &str) -> Result<usize, 
         before: None,
     };
     end(session, &ending).await
+}
+
+/// Ends the sessions that are due, and those that the password or the login opened that has just ended. Returns what to
+/// report: only what follows from a change is one itself.
+pub(super) async fn end_due(
+    setup: &Setup,
+    admin: &ConnectionConfig,
+    due: Vec<Ending>,
+    wanted: &Wanted,
+    passwords: &Passwords,
+    password_set: bool,
+) -> Result<Vec<String>, Problem> {
+    let mut endings = due;
+    if passwords.terminates {
+        let mut ended: Vec<&str> = passwords.retiring().map(|login| login.name.as_str()).collect();
+        if !passwords.is_dual() && password_set && passwords.rotated.is_some() {
+            ended.push(&wanted.username);
+        }
+        endings.retain(|ending| !ended.contains(&ending.role.as_str()));
+        endings.extend(ended.into_iter().map(|role| Ending {
+            role: role.to_owned(),
+            before: None,
+        }));
+    }
+    let mut report = Vec::new();
+    if endings.is_empty() {
+        return Ok(report);
+    }
+    let mut session = setup.pools.get(admin).await?;
+    for ending in endings {
+        let ended = end(&mut session, &ending).await?;
+        if ended > 0 && passwords.is_moving() {
+            report.push(format!("{ended} sessions of {} ended", ending.role));
+        }
+    }
+    Ok(report)
 }
 
 /// Applies a change of these roles, also if one of them locks itself: see `stanchion_postgres::unblock`.

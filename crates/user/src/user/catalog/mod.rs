@@ -2,6 +2,7 @@
 //! what is in them.
 
 pub(crate) mod databases;
+mod memberships;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +15,9 @@ use stanchion_postgres::server::Powers;
 use stanchion_postgres::{Query, ReadSession, Row, Server};
 
 use self::databases::DatabaseFacts;
+pub(crate) use self::memberships::MembershipFacts;
+#[cfg(test)]
+pub(crate) use self::memberships::MembershipGrant;
 use crate::rules::Rules;
 
 /// The rules and marks for an inspection.
@@ -46,10 +50,19 @@ pub struct Catalog {
     pub user_parameters: BTreeSet<String>,
     /// The requested parameters that the server has.
     pub parameters: BTreeSet<String>,
-    /// The requested extensions that the server has, and whether PostgreSQL trusts them.
-    pub extensions: BTreeMap<String, bool>,
+    /// The requested extensions that the server has.
+    pub extensions: BTreeMap<String, ExtensionFacts>,
     /// The administrator's powers over the role.
     pub powers: Powers,
+}
+
+/// An extension that the server offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtensionFacts {
+    /// Whether PostgreSQL trusts it to everybody who may create in the database.
+    pub trusted: bool,
+    /// The extensions that have to exist before.
+    pub requires: Vec<String>,
 }
 
 /// Properties of a role.
@@ -109,29 +122,6 @@ pub struct Reach {
     pub create_role: bool,
 }
 
-/// Properties of a membership.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MembershipFacts {
-    pub admin: bool,
-    /// INHERIT OPTION; before PostgreSQL 16 an attribute of the member.
-    pub inherit: Option<bool>,
-    /// SET OPTION; before PostgreSQL 16 always true.
-    pub set: Option<bool>,
-    /// The grants. From PostgreSQL 16 on, that of each grantor has to be revoked separately.
-    pub grants: Vec<MembershipGrant>,
-}
-
-/// One grantor's grant of a membership.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MembershipGrant {
-    pub grantor: String,
-    pub admin: bool,
-    pub inherit: bool,
-    pub set: bool,
-    /// Whether the administrator has the privileges of the grantor, and so may revoke it.
-    pub revocable: bool,
-}
-
 /// The server returned something that this version cannot read.
 #[derive(Debug)]
 pub struct Unexpected;
@@ -162,20 +152,6 @@ FROM pg_catalog.pg_roles r WHERE r.rolname = $1";
 
 const STORED: &str = "SELECT rolpassword FROM pg_catalog.pg_authid WHERE rolname = $1";
 
-/// Several grantors may have granted one membership; its strongest options apply. `to_jsonb` because the columns of the
-/// options are new in PostgreSQL 16.
-const MEMBERSHIPS: &str = "\
-SELECT pg_catalog.pg_get_userbyid(m.roleid)::pg_catalog.text, pg_catalog.bool_or(m.admin_option), \
-       pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'inherit_option')::pg_catalog.bool), \
-       pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'set_option')::pg_catalog.bool), \
-       pg_catalog.array_agg(pg_catalog.pg_get_userbyid(m.grantor)::pg_catalog.text ORDER BY m.grantor), \
-       pg_catalog.array_agg(m.admin_option ORDER BY m.grantor), \
-       pg_catalog.array_agg(coalesce((pg_catalog.to_jsonb(m) ->> 'inherit_option')::pg_catalog.bool, false) ORDER BY m.grantor), \
-       pg_catalog.array_agg(coalesce((pg_catalog.to_jsonb(m) ->> 'set_option')::pg_catalog.bool, false) ORDER BY m.grantor), \
-       pg_catalog.array_agg(coalesce(pg_catalog.pg_has_role(m.grantor, 'USAGE'), true) ORDER BY m.grantor) \
-FROM pg_catalog.pg_auth_members m \
-WHERE m.member = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1) GROUP BY m.roleid";
-
 /// A role that may run programs, or read and write files, as the server can make itself superuser; a managed service
 /// has its own superusers.
 const EXISTING: &str = "\
@@ -195,8 +171,10 @@ JOIN pg_catalog.pg_roles r ON r.oid = found.oid GROUP BY found.name";
 const PARAMETERS: &str = "\
 SELECT pg_catalog.lower(name), context = 'user' FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) = ANY ($1)";
 const EXTENSIONS: &str = "\
-SELECT name::pg_catalog.text, pg_catalog.bool_or(trusted) FROM pg_catalog.pg_available_extension_versions \
-WHERE name = ANY ($1) GROUP BY 1";
+SELECT v.name::pg_catalog.text, pg_catalog.bool_or(v.trusted), \
+       coalesce(pg_catalog.max(v.requires::pg_catalog.text) FILTER (WHERE v.version = a.default_version), '{}')::pg_catalog.text[] \
+FROM pg_catalog.pg_available_extension_versions v JOIN pg_catalog.pg_available_extensions a ON a.name = v.name \
+WHERE v.name = ANY ($1) GROUP BY 1";
 const NOTHING: &str = "SELECT WHERE false AND $1 = '{}'::pg_catalog.text[]";
 
 /// The subjects of the queries.
@@ -235,7 +213,7 @@ impl CatalogQuery {
         vec![
             Server::query(),
             Query::new(ROLE).text(&self.role),
-            Query::new(MEMBERSHIPS).text(&self.role),
+            memberships::query(&self.role),
             Query::new(EXISTING).texts(self.roles.iter().chain([&self.role]).cloned().collect()),
             databases::query(self.databases.iter().chain(&self.template), &self.role),
             Powers::query(vec![self.role.clone()]),
@@ -273,7 +251,7 @@ impl CatalogQuery {
             viewer: self.viewer.clone(),
             server: Server::of_row(server.first().ok_or(Unexpected)?)?,
             role: role.first().map(|row| self.role_facts(row)).transpose()?,
-            memberships: memberships.iter().map(membership).collect::<Result<_, _>>()?,
+            memberships: memberships.iter().map(memberships::membership).collect::<Result<_, _>>()?,
             existing: existing
                 .iter()
                 .map(|row| self.existing(row))
@@ -288,7 +266,7 @@ impl CatalogQuery {
             parameters: parameters.into_keys().collect(),
             extensions: extensions
                 .iter()
-                .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+                .map(extension)
                 .collect::<Result<_, Unexpected>>()?,
             powers: Powers::of_rows(powers)?
                 .get(&self.role)
@@ -315,26 +293,10 @@ pub(crate) async fn read(session: &ReadSession, query: &CatalogQuery) -> Result<
     Ok(catalog)
 }
 
-fn membership(row: &Row) -> Result<(String, MembershipFacts), Unexpected> {
-    let grantors: Vec<String> = row.try_get(4)?;
-    let [admin, inherit, set, revocable]: [Vec<bool>; 4] =
-        [row.try_get(5)?, row.try_get(6)?, row.try_get(7)?, row.try_get(8)?];
-    let options = admin.into_iter().zip(inherit).zip(set.into_iter().zip(revocable));
-    let grants = grantors
-        .into_iter()
-        .zip(options)
-        .map(|(grantor, ((admin, inherit), (set, revocable)))| MembershipGrant {
-            grantor,
-            admin,
-            inherit,
-            set,
-            revocable,
-        });
-    let facts = MembershipFacts {
-        admin: row.try_get(1)?,
-        inherit: row.try_get(2)?,
-        set: row.try_get(3)?,
-        grants: grants.collect(),
+fn extension(row: &Row) -> Result<(String, ExtensionFacts), Unexpected> {
+    let facts = ExtensionFacts {
+        trusted: row.try_get(1)?,
+        requires: row.try_get(2)?,
     };
     Ok((row.try_get(0)?, facts))
 }

@@ -17,7 +17,7 @@ use stanchion_postgres::{ConnectionConfig, Statement};
 use super::CleanupTarget;
 use super::observe::{CleanupRole, CleanupState};
 use crate::user::catalog::{Reach, Viewer};
-use crate::user::plan::{memberships, role};
+use crate::user::plan::{memberships, parameters, role};
 
 /// How often a blocked deletion is retried.
 const BLOCKED_INTERVAL: Duration = Duration::from_secs(30);
@@ -330,7 +330,7 @@ pub(super) fn revoke_grants(
         .as_ref()
         .map_or(&nothing, |facts| &facts.parameters);
     let mut changes = memberships::diff(&none, &removed.catalog)?;
-    changes.extend(role::parameters(&removed.name, &nothing, stored, given));
+    changes.extend(parameters::changes(&removed.name, &nothing, stored, given));
     Ok(changes.into_iter().map(|change| change.statement).collect())
 }
 

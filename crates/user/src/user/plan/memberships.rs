@@ -9,7 +9,7 @@ use stanchion_kernel::problem::Cause;
 use stanchion_postgres::Statement;
 use stanchion_postgres::server::BOUND_CREATEROLE;
 
-use super::Change;
+use super::{Change, parameters};
 use super::role::{self, RoleRequest};
 use crate::user::catalog::{Catalog, MembershipFacts};
 use crate::user::guards::{Claimant, claim};
@@ -262,7 +262,7 @@ pub(crate) fn login(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Ch
     settings.insert("role".to_owned(), wanted.username.clone());
     let none = BTreeMap::new();
     let stored = facts.map_or(&none, |facts| &facts.parameters);
-    changes.extend(role::parameters(
+    changes.extend(parameters::changes(
         &login.name,
         &settings,
         stored,

@@ -7,6 +7,7 @@
 pub(super) mod database;
 pub(super) mod grants;
 pub(super) mod memberships;
+pub(super) mod parameters;
 pub(super) mod role;
 #[cfg(test)]
 mod tests;
@@ -135,8 +136,8 @@ pub struct SqlPlan {
     pub viewer: Viewer,
     /// Whether the object's database exists.
     pub exists: bool,
-    /// Its creation, if the spec asks for it.
-    pub creation: Option<Change>,
+    /// Its creation, if the spec asks for it: one of these.
+    pub creation: Vec<Change>,
 }
 
 impl EnsurePlan {
@@ -240,12 +241,13 @@ pub(super) fn differences(
 ) -> Result<Vec<Change>, Problem> {
     let mut changes = role::changes(wanted, &current.catalog, passwords)?;
     let creation = database::creation(wanted, &current.catalog)?;
-    let made = creation.is_some();
-    changes.extend(creation);
+    let made = !creation.is_empty();
+    changes.extend(creation.into_iter().take(1));
     for (name, request) in &wanted.databases {
         match (current.catalog.databases.get(name), current.contents.get(name)) {
             (Some(facts), Some(contents)) => {
                 database::check_extensions(request, contents, &current.catalog)?;
+                database::check_requirements(request, contents, &current.catalog)?;
                 changes.extend(database::diff(
                     name,
                     wanted,
@@ -319,7 +321,7 @@ pub(super) fn shared_holdings(wanted: &Wanted, catalog: &Catalog, adopted: bool)
         }
     };
     memberships::applied(&wanted.member_of)
-        .chain(role::applied_parameters(&wanted.role.parameters))
+        .chain(parameters::applied(&wanted.role.parameters))
         .filter(|grant| !adopted || before.contains(grant) || !had(grant))
         .collect()
 }

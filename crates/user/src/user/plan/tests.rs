@@ -1,24 +1,17 @@
 //! Statements for a spec and a catalog, without a server.
 
+mod extensions;
 mod fixture;
+mod powers;
 
 use serde_json::json;
 use stanchion_api::user::{AppliedGrant, GrantKind};
 
 use super::*;
 use crate::user::catalog::databases::Contents;
-use crate::user::catalog::{MembershipFacts, MembershipGrant, RoleFacts};
+use crate::user::catalog::{MembershipFacts, RoleFacts};
 use crate::user::passwords::{Login, PasswordChange};
-use fixture::{current, empty, held, made, mark, role, role_of, schema, shown, wanted};
-
-/// A membership that the administrator may revoke.
-fn granted_by(grantor: &str) -> MembershipGrant {
-    MembershipGrant {
-        grantor: grantor.into(),
-        revocable: true,
-        ..MembershipGrant::default()
-    }
-}
+use fixture::{current, empty, granted_by, held, made, mark, role, role_of, schema, shown, wanted};
 
 #[test]
 fn a_role_is_made_with_everything_it_needs() {
@@ -160,30 +153,6 @@ fn memberships_by_version() {
     REVOKE "writers" FROM "alice" GRANTED BY "admin"
     REVOKE "writers" FROM "alice" GRANTED BY "somebody"
     GRANT "readers" TO "alice" WITH ADMIN TRUE
-    "#);
-}
-
-#[test]
-fn an_option_is_taken_from_every_grant_that_has_it() {
-    let request = wanted(&json!({ "memberOf": [{ "role": "readers", "set": false }] }));
-    let grant = |grantor: &str, admin: bool, revocable: bool| MembershipGrant {
-        admin,
-        set: true,
-        revocable,
-        ..granted_by(grantor)
-    };
-    let facts = MembershipFacts {
-        admin: true,
-        set: Some(true),
-        grants: vec![grant("admin", false, true), grant("dba", true, true), grant("owner", true, false)],
-        ..MembershipFacts::default()
-    };
-    let mut catalog = made(160_000);
-    catalog.memberships.insert("readers".into(), facts);
-    insta::assert_snapshot!(shown(&request, &current(catalog, &Contents::default())), @r#"
-    REVOKE SET OPTION FOR "readers" FROM "alice" GRANTED BY "admin"
-    REVOKE ADMIN OPTION FOR "readers" FROM "alice" GRANTED BY "dba"
-    REVOKE SET OPTION FOR "readers" FROM "alice" GRANTED BY "dba"
     "#);
 }
 

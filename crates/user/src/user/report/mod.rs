@@ -250,10 +250,19 @@ fn password(
     status.password = Some(PasswordStatus {
         last_changed: changed,
         next_rotation: passwords.next,
-        expires_at: wanted.role.valid_until,
+        expires_at: wanted.role.valid_until.or_else(|| expires(facts)),
         active_login: passwords.active.clone(),
         retiring_logins: retiring.map(|login| login.name.clone()).collect(),
     });
+}
+
+/// When the password of the role, or of its login in use, expires: an unset `validUntil` leaves what was set before.
+fn expires(facts: &Facts<'_>) -> Option<Timestamp> {
+    let active = facts.decided.passwords.active.as_ref();
+    let logins = &facts.current.logins;
+    let login = active.and_then(|active| logins.iter().find(|(name, _)| name == active));
+    let catalog = login.map_or(&facts.current.catalog, |(_, catalog)| &**catalog);
+    catalog.role.as_ref().and_then(|role| role.valid_until)
 }
 
 /// A request that is not a valid time is not fulfilled, and must be reported.
