@@ -79,7 +79,10 @@ impl KeeperFacts {
             if bound && *grantor != server.role {
                 statements.extend(join(grantor, server));
             }
-            let revoke = Statement::new("REVOKE ").ident(role).sql(" FROM ").ident(&self.name);
+            let revoke = Statement::new("REVOKE ")
+                .ident(role)
+                .sql(" FROM ")
+                .ident(&self.name);
             let revoke = if bound {
                 revoke.sql(" GRANTED BY ").ident(grantor)
             } else {

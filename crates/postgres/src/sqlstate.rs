@@ -93,10 +93,10 @@ use Class::{Dependency, Human, Permanent, Transient};
 /// The first matching row applies, so exceptions precede their rule.
 const TABLE: &[Rule] = &[
     // The server or the connection.
-    Rule("08", ANY, Transient),    // connection exceptions
-    Rule("57", ANY, Transient),    // cancelled, shutting down, starting up
-    Rule("53", ANY, Transient),    // too many connections, out of memory, disk full
-    Rule("40", ANY, Transient),    // serialization, deadlock
+    Rule("08", ANY, Transient),                 // connection exceptions
+    Rule("57", ANY, Transient),                 // cancelled, shutting down, starting up
+    Rule("53", ANY, Transient),                 // too many connections, out of memory, disk full
+    Rule("40", ANY, Transient),                 // serialization, deadlock
     Rule("55P02", ANY, Permanent), // a parameter that needs a restart or that nobody can set here
     Rule("55000", &[Doing::Connecting], Human), // the database refuses connections
     Rule("55", ANY, Transient),    // lock not available, object in use

@@ -43,7 +43,9 @@ impl ReadSession {
     /// What [`Pools::unblock`] needs to know about this session.
     pub async fn blocked_by(&self, roles: &[&str]) -> Result<Blocked, Error> {
         let (server, powers) = self.inspect(roles).await?;
-        let rows = self.query(&Query::new("SELECT pg_catalog.pg_backend_pid()")).await?;
+        let rows = self
+            .query(&Query::new("SELECT pg_catalog.pg_backend_pid()"))
+            .await?;
         let pid = rows.first().map(|row| row.try_get(0)).transpose();
         let joins = powers
             .iter()
@@ -83,10 +85,18 @@ impl Pools {
         if !blocked.joins.is_empty() {
             session.apply(&Batch::new(blocked.joins.clone())).await?;
         }
-        let set = |name: &'static str| Statement::new("SELECT pg_catalog.set_config(").literal(name).sql(", ");
+        let set = |name: &'static str| {
+            Statement::new("SELECT pg_catalog.set_config(")
+                .literal(name)
+                .sql(", ")
+        };
         let mut statements = vec![
-            set("stanchion.waiting").literal(&blocked.pid.to_string()).sql(", true)"),
-            set("stanchion.roles").literal(&blocked.roles.join("\n")).sql(", true)"),
+            set("stanchion.waiting")
+                .literal(&blocked.pid.to_string())
+                .sql(", true)"),
+            set("stanchion.roles")
+                .literal(&blocked.roles.join("\n"))
+                .sql(", true)"),
         ];
         statements.push(Statement::new(UNBLOCK).doing(Doing::Altering));
         session.apply(&Batch::new(statements)).await?;

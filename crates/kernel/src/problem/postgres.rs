@@ -119,9 +119,10 @@ impl Failure {
             Self::AnswerTooLarge => Cause::AnswerTooLarge,
             Self::ServerNotVerified | Self::AddressNotAllowed => Cause::ServerRefused,
             Self::Tls | Self::Authentication | Self::Unreachable => Cause::Unreachable,
-            Self::DatabaseNotFound | Self::DatabaseClosed | Self::InsufficientPrivilege | Self::RoleNotFound => {
-                Cause::Privileges
-            }
+            Self::DatabaseNotFound
+            | Self::DatabaseClosed
+            | Self::InsufficientPrivilege
+            | Self::RoleNotFound => Cause::Privileges,
             Self::InvalidSpec => Cause::InvalidSpec,
             Self::NotLeading | Self::CleanupBlocked | Self::Other => Cause::Other,
         }

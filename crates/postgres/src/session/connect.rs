@@ -357,7 +357,9 @@ SELECT pg_catalog.set_config('role', coalesce(( \
 /// Whether the options of a connection set its role, as `-c role=NAME` does.
 fn names_a_role(options: &str) -> bool {
     let name = |word: &str| word.trim_start_matches("--").trim_start_matches("-c").to_owned();
-    options.split_whitespace().any(|word| name(word).starts_with("role="))
+    options
+        .split_whitespace()
+        .any(|word| name(word).starts_with("role="))
 }
 
 #[cfg(test)]

@@ -122,7 +122,10 @@ async fn a_database_does_not_choose_the_role() {
     };
     let target = target(&of_login);
     assert_eq!(who(&target).await, login);
-    assert_eq!(who(&target.clone().with_set_role(Some(other.clone()))).await, other);
+    assert_eq!(
+        who(&target.clone().with_set_role(Some(other.clone()))).await,
+        other
+    );
     let with_options = self::target(&format!("{of_login}?options=-c%20role%3D{own}"));
     assert_eq!(who(&with_options).await, own);
     let set = format!("ALTER ROLE {login} SET role = '{own}'");

@@ -16,8 +16,8 @@ use super::failed::Failed;
 use super::observe::{Snapshot, SnapshotQuery, databases_of};
 use super::passwords::Passwords;
 use super::plan::{self, About, Change, Decided, EnsurePlan, Plan, SqlPlan, database, grants, role};
-use super::target::Wanted;
 use super::sessions;
+use super::target::Wanted;
 use super::{guards, withdrawn};
 use crate::server::{self, Setup};
 
@@ -323,7 +323,11 @@ impl Pass<'_> {
 
     /// Runs outside of a transaction, as PostgreSQL requires. After a crash its oid proves that the operator created
     /// it.
-    async fn create_database(&mut self, admin: &ConnectionConfig, creation: &[Change]) -> Result<(), Problem> {
+    async fn create_database(
+        &mut self,
+        admin: &ConnectionConfig,
+        creation: &[Change],
+    ) -> Result<(), Problem> {
         let Some(last) = creation.last() else {
             return Ok(());
         };

@@ -69,9 +69,11 @@ pub(super) fn check_database(
     let creates = wanted.create_database.is_some() && name == wanted.database;
     // One that the operator created, whose mark is lost. And an earlier version accepted a database of others; the object
     // keeps using it with the spec that was applied then, within the rules.
-    let known = wanted.before.databases.iter().any(|known| {
-        known.name == name && (known.created || wanted.before.converged)
-    });
+    let known = wanted
+        .before
+        .databases
+        .iter()
+        .any(|known| known.name == name && (known.created || wanted.before.converged));
     if creates && !known && rules.whose_database(facts) == Whose::Nobodys {
         return Err(Problem::human(
             "DatabaseConflict",

@@ -56,9 +56,7 @@ impl<'a> LastSet<'a> {
         };
         match &role.stored {
             Stored::Nothing => false,
-            Stored::Unreadable => {
-                self.is(password) && self.login == login && (role.login || !self.logs_in)
-            }
+            Stored::Unreadable => self.is(password) && self.login == login && (role.login || !self.logs_in),
             // The server encoded it in a way that cannot be repeated here.
             Stored::Verifier(stored)
                 if password.as_is

@@ -61,7 +61,11 @@ pub(super) async fn revoke_closed(
             database: &database,
             grants: &grants,
         };
-        if asked.left_over(&session, &server.viewer, Some(&identity)).await?.is_empty() {
+        if asked
+            .left_over(&session, &server.viewer, Some(&identity))
+            .await?
+            .is_empty()
+        {
             continue;
         }
         drop(session);
@@ -119,7 +123,13 @@ mod tests {
 
     #[test]
     fn a_schema_of_the_server_is_closed() {
-        for name in ["pg_catalog", "pg_toast", "pg_temp_1", "information_schema", "_stanchion"] {
+        for name in [
+            "pg_catalog",
+            "pg_toast",
+            "pg_temp_1",
+            "information_schema",
+            "_stanchion",
+        ] {
             assert!(is_closed(name), "{name}");
         }
         for name in ["public", "PG_CATALOG", "pgcrypto", "app", "information"] {

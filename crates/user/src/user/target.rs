@@ -9,8 +9,9 @@ use kube::ResourceExt;
 use secrecy::SecretString;
 use stanchion_api::PostgresUser;
 use stanchion_api::user::{
-    AppliedDatabase, AppliedGrant, CreateDatabase, CredentialsSecret, DriftMode, Encoding, ExistingRolePolicy, Generate,
-    InstanceRef, Membership, MembershipPolicy, Privilege, Role, RotationStrategy, SecretKeyRef, condition,
+    AppliedDatabase, AppliedGrant, CreateDatabase, CredentialsSecret, DriftMode, Encoding,
+    ExistingRolePolicy, Generate, InstanceRef, Membership, MembershipPolicy, Privilege, Role,
+    RotationStrategy, SecretKeyRef, condition,
 };
 use stanchion_kernel::condition::find;
 use stanchion_kernel::marks::{Mark, Owner};

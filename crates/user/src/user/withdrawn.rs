@@ -27,7 +27,11 @@ pub(super) async fn read(
 ) -> Result<Withdrawn, Problem> {
     let session = setup.pools.read_only(&server.target).await?;
     let names = login_names(username);
-    let open = sessions::read(&session, names.iter().chain([&username.to_owned()]).cloned().collect()).await?;
+    let open = sessions::read(
+        &session,
+        names.iter().chain([&username.to_owned()]).cloned().collect(),
+    )
+    .await?;
     let mut logins = Vec::new();
     for name in names.iter().map(String::as_str).chain([username]) {
         let catalog = catalog::read(&session, &CatalogQuery::about(&server.viewer, name)).await?;

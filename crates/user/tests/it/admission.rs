@@ -104,7 +104,10 @@ async fn a_spec_that_contradicts_itself_is_refused() {
             "Unsupported value: \"xml\"",
         ),
         (
-            with("databases", json!([{ "name": "a", "schemas": [{ "name": "pg_catalog" }] }])),
+            with(
+                "databases",
+                json!([{ "name": "a", "schemas": [{ "name": "pg_catalog" }] }]),
+            ),
             "belong to the server and to the operator",
         ),
         (

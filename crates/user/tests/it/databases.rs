@@ -200,7 +200,8 @@ async fn a_renamed_database_is_created_again() {
     env.ready("alice").await;
     let server = env.database.server();
     let rename = format!("ALTER DATABASE {made} RENAME TO {renamed}");
-    let close = format!("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{made}'");
+    let close =
+        format!("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{made}'");
     operator.kill().await;
     server.execute("postgres", &close).await;
     server.execute("postgres", &rename).await;
@@ -211,7 +212,10 @@ async fn a_renamed_database_is_created_again() {
     assert_eq!(env.server_one(&both).await, "2");
     env.delete("alice").await;
     env.gone("alice").await;
-    let left = format!("SELECT string_agg(datname, ',') FROM pg_database WHERE datname IN ('{made}', '{renamed}')");
+    let left =
+        format!("SELECT string_agg(datname, ',') FROM pg_database WHERE datname IN ('{made}', '{renamed}')");
     assert_eq!(env.server_one(&left).await, renamed, "only its own one goes");
-    server.execute("postgres", &format!("DROP DATABASE {renamed}")).await;
+    server
+        .execute("postgres", &format!("DROP DATABASE {renamed}"))
+        .await;
 }

@@ -64,7 +64,10 @@ async fn a_disabled_role_stays_and_cannot_log_in() {
         env.gone("leo").await;
         assert!(env.has_role(&role).await);
         assert!(!env.logs_in(&role, "secret").await);
-        assert!(session.simple_query("SELECT 1").await.is_err(), "its sessions end");
+        assert!(
+            session.simple_query("SELECT 1").await.is_err(),
+            "its sessions end"
+        );
         assert_eq!(env.one(&owner_of_kept()).await, role);
     })
     .await;
@@ -78,7 +81,9 @@ async fn what_is_made_during_a_deletion_is_kept() {
     let role = role_name();
     let server = env.database.server();
     let last = format!("zz_{role}");
-    server.execute("postgres", &format!("CREATE DATABASE {last}")).await;
+    server
+        .execute("postgres", &format!("CREATE DATABASE {last}"))
+        .await;
     let _operator = env.operator().await;
     env.password("pat", "secret").await;
     let spec = json!({
@@ -90,7 +95,10 @@ async fn what_is_made_during_a_deletion_is_kept() {
     env.ready("pat").await;
     let session = server.connect(&role, "secret", &last).await.unwrap();
     // The turn of the first database ends with this transaction.
-    let holder = server.connect(ADMIN, ADMIN_PASSWORD, env.database.name()).await.unwrap();
+    let holder = server
+        .connect(ADMIN, ADMIN_PASSWORD, env.database.name())
+        .await
+        .unwrap();
     holder
         .batch_execute("BEGIN; GRANT SELECT ON public.t TO pg_monitor")
         .await
@@ -229,8 +237,11 @@ async fn a_role_cannot_be_its_own_new_owner() {
         assert!(message(&user, "Ready").contains(&own), "{user:?}");
         let owner = format!("SELECT tableowner FROM pg_tables WHERE tablename = '{table}'");
         assert_eq!(env.one(&owner).await, role);
-        env.patch(name, json!({ "spec": { "onDelete": { "reassignTo": new_owner } } }))
-            .await;
+        env.patch(
+            name,
+            json!({ "spec": { "onDelete": { "reassignTo": new_owner } } }),
+        )
+        .await;
         env.gone(name).await;
         assert_eq!(env.one(&owner).await, new_owner);
     }

@@ -274,7 +274,8 @@ async fn the_conditions_say_whether_the_server_was_verified() {
     assert_eq!(target.tls(), stanchion_postgres::TlsMode::VerifyFull);
     let connect = async |ca: Option<String>| {
         let target = target.clone().with_tls(target.tls(), ca);
-        stanchion_postgres::Session::connect(&target, &stanchion_postgres::Timeouts::default(), Arc::new(())).await
+        stanchion_postgres::Session::connect(&target, &stanchion_postgres::Timeouts::default(), Arc::new(()))
+            .await
     };
     assert!(connect(None).await.is_err());
     assert!(connect(Some(values["ca.crt"].clone())).await.is_ok());

@@ -219,14 +219,22 @@ async fn a_session_that_outlived_its_password_ends() {
             let user = env.ready(name).await;
             let before = password(&user).last_changed;
             let first = env.values(&format!("{name}-credentials")).await;
-            let stolen = env.database.connect(&first["username"], &first["password"]).await.unwrap();
+            let stolen = env
+                .database
+                .connect(&first["username"], &first["password"])
+                .await
+                .unwrap();
             env.annotate(name, "db.example.com/rotate-at", &Timestamp::now().to_string())
                 .await;
             env.until(name, |user| password(user).last_changed > before).await;
             env.ready(name).await;
             assert!(!env.logs_in(&first["username"], &first["password"]).await);
             let second = env.values(&format!("{name}-credentials")).await;
-            let fresh = env.database.connect(&second["username"], &second["password"]).await.unwrap();
+            let fresh = env
+                .database
+                .connect(&second["username"], &second["password"])
+                .await
+                .unwrap();
             assert!(!stolen.is_closed());
             env.user(name, &role, rotation(true)).await;
             wait::eventually(WAIT_TIMEOUT, "the end of the session", async || {
@@ -235,7 +243,10 @@ async fn a_session_that_outlived_its_password_ends() {
             .await;
             env.look_again(&operator, name).await;
             env.ready(name).await;
-            assert!(fresh.simple_query("SELECT 1").await.is_ok(), "that of the new password stays");
+            assert!(
+                fresh.simple_query("SELECT 1").await.is_ok(),
+                "that of the new password stays"
+            );
         }
     })
     .await;

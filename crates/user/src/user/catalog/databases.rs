@@ -252,7 +252,16 @@ pub(crate) async fn read(
 
 /// Decodes the answers to [`queries`].
 pub(crate) fn answer(viewer: &Viewer, results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
-    let [schemas, extensions, public, held @ .., any_schema, any_relation, any_function] = results else {
+    let [
+        schemas,
+        extensions,
+        public,
+        held @ ..,
+        any_schema,
+        any_relation,
+        any_function,
+    ] = results
+    else {
         return Err(Unexpected);
     };
     let all = |rows: &[&Vec<Row>]| {

@@ -55,13 +55,15 @@ pub(super) fn membership(row: &Row) -> Result<(String, MembershipFacts), Unexpec
     let grants = grantors
         .into_iter()
         .zip(options)
-        .map(|(grantor, ((admin, inherit), (set, revocable)))| MembershipGrant {
-            grantor,
-            admin,
-            inherit,
-            set,
-            revocable,
-        });
+        .map(
+            |(grantor, ((admin, inherit), (set, revocable)))| MembershipGrant {
+                grantor,
+                admin,
+                inherit,
+                set,
+                revocable,
+            },
+        );
     let facts = MembershipFacts {
         admin: row.try_get(1)?,
         inherit: row.try_get(2)?,

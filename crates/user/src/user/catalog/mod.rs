@@ -251,7 +251,10 @@ impl CatalogQuery {
             viewer: self.viewer.clone(),
             server: Server::of_row(server.first().ok_or(Unexpected)?)?,
             role: role.first().map(|row| self.role_facts(row)).transpose()?,
-            memberships: memberships.iter().map(memberships::membership).collect::<Result<_, _>>()?,
+            memberships: memberships
+                .iter()
+                .map(memberships::membership)
+                .collect::<Result<_, _>>()?,
             existing: existing
                 .iter()
                 .map(|row| self.existing(row))

@@ -4,9 +4,7 @@ use stanchion_api::user::OwnedObjects;
 use stanchion_kernel::Problem;
 use stanchion_postgres::handover::{self, Disarmed, Keeper};
 use stanchion_postgres::lock::{ROLES, TURN};
-use stanchion_postgres::{
-    Batch, Begin, ConnectionConfig, Error, Pooled, Row, RowError, Session, Statement,
-};
+use stanchion_postgres::{Batch, Begin, ConnectionConfig, Error, Pooled, Row, RowError, Session, Statement};
 
 use super::observe::{self, CleanupRole, read_role};
 use super::plan::{self, CleanupPlan, Disposition, NewOwner};
@@ -109,7 +107,8 @@ impl Removal<'_> {
         };
         let dropped = plan::drop_role(self.name);
         let ended = if let Some(shared) = role.dependencies.get("") {
-            self.drop_owned(&mut session, &role, shared.oid, vec![dropped]).await
+            self.drop_owned(&mut session, &role, shared.oid, vec![dropped])
+                .await
         } else {
             let batch = Batch::new(vec![dropped]).locked(ROLES);
             session.apply(&batch).await.map(|_| ()).map_err(Failed::Sql)
@@ -157,7 +156,11 @@ impl Removal<'_> {
             lock: Some(ROLES),
             ..Begin::default()
         };
-        let queries = [observe::owned(self.name), handover::armed(self.name), keeper.query()];
+        let queries = [
+            observe::owned(self.name),
+            handover::armed(self.name),
+            keeper.query(),
+        ];
         let (transaction, rows) = session.begin(&begin, &queries).await.map_err(Failed::Sql)?;
         let mut armed = Disarmed::default();
         let new_owner = match (owned, observe::owned_here(first(&rows, 0), database)?) {

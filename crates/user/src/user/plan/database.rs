@@ -157,8 +157,12 @@ pub(crate) fn check_requirements(
     catalog: &Catalog,
 ) -> Result<(), Problem> {
     for name in request.extensions.difference(&contents.extensions) {
-        let requires = catalog.extensions.get(name).map(|facts| facts.requires.as_slice());
-        let known = |other: &String| request.extensions.contains(other) || contents.extensions.contains(other);
+        let requires = catalog
+            .extensions
+            .get(name)
+            .map(|facts| facts.requires.as_slice());
+        let known =
+            |other: &String| request.extensions.contains(other) || contents.extensions.contains(other);
         if let Some(other) = requires.unwrap_or_default().iter().find(|other| !known(other)) {
             return Err(Problem::human(
                 "ExtensionRequired",
@@ -240,7 +244,10 @@ fn after_requirements<'a>(
         return;
     }
     above.push(name);
-    let requires = catalog.extensions.get(name).map(|facts| facts.requires.as_slice());
+    let requires = catalog
+        .extensions
+        .get(name)
+        .map(|facts| facts.requires.as_slice());
     for other in requires.unwrap_or_default() {
         if let Some(other) = request.extensions.get(other) {
             after_requirements(other, request, contents, catalog, above, ordered);

@@ -247,7 +247,8 @@ pub(crate) fn ours(
     let mut ours = wanted;
     for grant in &mut ours {
         let mut words = std::mem::take(&mut grant.privileges);
-        let had = |word: &str| is_held(grant, word, facts, contents) || is_on_any(grant, word, facts, contents);
+        let had =
+            |word: &str| is_held(grant, word, facts, contents) || is_on_any(grant, word, facts, contents);
         words.retain(|word| given(grant, word) || !had(word));
         grant.privileges = words;
     }

@@ -9,8 +9,8 @@ use stanchion_kernel::problem::Cause;
 use stanchion_postgres::Statement;
 use stanchion_postgres::server::BOUND_CREATEROLE;
 
-use super::{Change, parameters};
 use super::role::{self, RoleRequest};
+use super::{Change, parameters};
 use crate::user::catalog::{Catalog, MembershipFacts};
 use crate::user::guards::{Claimant, claim};
 use crate::user::passwords::Login;
@@ -74,7 +74,11 @@ pub(crate) fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, 
         let facts = catalog.memberships.get(role);
         let stated = stated(membership, asked, options);
         if options {
-            changes.extend(facts.into_iter().flat_map(|facts| take_options(asked.role, &stated, facts)));
+            changes.extend(
+                facts
+                    .into_iter()
+                    .flat_map(|facts| take_options(asked.role, &stated, facts)),
+            );
         }
         if !facts.is_some_and(|facts| is_so(&stated, facts, options)) {
             changes.extend(grant(asked.role, &stated, facts, options));
@@ -150,7 +154,10 @@ fn take_options(role: &str, wanted: &Membership, facts: &MembershipFacts) -> Vec
                     .ident(role)
                     .sql(" GRANTED BY ")
                     .ident(&grant.grantor);
-                changes.push(Change::privilege(format!("membership in {}", wanted.role), statement));
+                changes.push(Change::privilege(
+                    format!("membership in {}", wanted.role),
+                    statement,
+                ));
             }
         }
     }

@@ -66,9 +66,7 @@ pub(super) fn check(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
 }
 
 /// The record of the settings, for the status.
-pub(crate) fn applied(
-    parameters: &BTreeMap<String, String>,
-) -> impl Iterator<Item = AppliedGrant> {
+pub(crate) fn applied(parameters: &BTreeMap<String, String>) -> impl Iterator<Item = AppliedGrant> {
     parameters.keys().map(|name| AppliedGrant {
         kind: GrantKind::Parameter,
         database: None,

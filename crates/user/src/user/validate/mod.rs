@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 use stanchion_api::user::{
-    CLOSED_SCHEMAS, CredentialsSecret, INSTANCE_IS_IMMUTABLE, Iam, IamProvider, InstanceRef, KeySet, Membership, Mode, OnDelete,
-    PostgresUserSpec, Rotation, RotationStrategy, SecretType, annotation,
+    CLOSED_SCHEMAS, CredentialsSecret, INSTANCE_IS_IMMUTABLE, Iam, IamProvider, InstanceRef, KeySet,
+    Membership, Mode, OnDelete, PostgresUserSpec, Rotation, RotationStrategy, SecretType, annotation,
 };
 use stanchion_api::{PostgresUser, duration};
 use stanchion_kernel::Problem;

@@ -239,7 +239,9 @@ async fn takes_no_database_that_somebody_else_made() {
     tenants.refuses(create(&theirs), "DatabaseNotAllowed").await;
     // Nor in two steps: an object that uses a shared database as it is does not create it later.
     let (shared, role) = (tenants.evil.database.name(), role_name());
-    tenants.tries("patient", &role, json!({ "database": shared })).await;
+    tenants
+        .tries("patient", &role, json!({ "database": shared }))
+        .await;
     tenants.evil.ready("patient").await;
     let mut second = create(shared);
     second["createDatabase"]["revokePublic"] = json!(true);
@@ -340,7 +342,11 @@ async fn a_deleted_user_leaves_no_executable_objects() {
     let operator = env.operator().await;
     env.look_again(&operator, "mole").await;
     env.ready("mole").await;
-    assert_eq!(env.words(&role, database).await, "CONNECT,CREATE", "it works as itself");
+    assert_eq!(
+        env.words(&role, database).await,
+        "CONNECT,CREATE",
+        "it works as itself"
+    );
     env.delete("mole").await;
     env.gone("mole").await;
     assert!(!env.has_role(&role).await);

@@ -203,7 +203,9 @@ async fn a_keeper_that_was_made_a_member_leaves() {
             env.database
                 .execute(&format!("SET ROLE {role}; CREATE SCHEMA {name}"))
                 .await;
-            let roles = format!("SELECT string_agg(quote_ident(rolname), ',') FROM pg_roles WHERE rolname LIKE '{keeper}%'");
+            let roles = format!(
+                "SELECT string_agg(quote_ident(rolname), ',') FROM pg_roles WHERE rolname LIKE '{keeper}%'"
+            );
             let keepers = env.one(&roles).await;
             if !keepers.is_empty() {
                 assert!(env.can(&admin, "p", &format!("GRANT {group} TO {keepers}")).await);

@@ -113,7 +113,11 @@ impl Tenants {
             problem.reason == "InvalidSpec" && problem.message.contains(words),
             "{request}: {problem}"
         );
-        let stored = self.evil.users().create(&kube::api::PostParams::default(), &user).await;
+        let stored = self
+            .evil
+            .users()
+            .create(&kube::api::PostParams::default(), &user)
+            .await;
         assert!(stored.unwrap_err().to_string().contains(words), "{request}");
     }
 

@@ -181,10 +181,9 @@ async fn an_upgrade_revokes_privileges_in_schemas_of_the_server() {
              GRANT EXECUTE ON ALL ROUTINES IN SCHEMA pg_catalog TO {role}"
         );
         env.database.execute(&given).await;
-        let grant = |kind: &str, word: &str| {
-            json!({ "kind": kind, "database": database, "schema": "pg_catalog", "privileges": [word] })
-        };
-        let status = json!({ "status": { "grants": [grant("Tables", "SELECT"), grant("Functions", "EXECUTE")] } });
+        let grant = |kind: &str, word: &str| json!({ "kind": kind, "database": database, "schema": "pg_catalog", "privileges": [word] });
+        let status =
+            json!({ "status": { "grants": [grant("Tables", "SELECT"), grant("Functions", "EXECUTE")] } });
         env.users()
             .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
             .await
@@ -196,9 +195,8 @@ async fn an_upgrade_revokes_privileges_in_schemas_of_the_server() {
     for ((name, _), role) in cases.iter().zip(&roles) {
         env.look_again(&operator, name).await;
         assert!(!env.can(role, "p", reads).await, "{name}");
-        let left = format!(
-            "SELECT count(*) FROM pg_proc, aclexplode(proacl) a WHERE a.grantee = '{role}'::regrole"
-        );
+        let left =
+            format!("SELECT count(*) FROM pg_proc, aclexplode(proacl) a WHERE a.grantee = '{role}'::regrole");
         assert_eq!(env.one(&left).await, "0", "{name}");
         assert!(env.logs_in(role, "p").await);
     }

@@ -93,7 +93,8 @@ async fn a_withdrawn_permission_ends_sessions_that_resist() {
     allow(&tenants, json!([])).await;
     for (name, role, session) in sessions {
         look(&tenants, name).await;
-        evil.condition(name, "Ready", "False", "NamespaceNotAllowed").await;
+        evil.condition(name, "Ready", "False", "NamespaceNotAllowed")
+            .await;
         assert!(session.simple_query("SELECT 1").await.is_err(), "{name}");
         assert!(server.connect(&role, "p", &tenants.den).await.is_err(), "{name}");
     }

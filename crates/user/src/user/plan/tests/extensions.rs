@@ -33,7 +33,12 @@ fn an_extension_comes_after_what_it_requires() {
         .into_iter()
         .map(|change| change.what)
         .collect();
-    let ordered = ["extension cube", "extension earthdistance", "extension a_first", "extension pgcrypto"];
+    let ordered = [
+        "extension cube",
+        "extension earthdistance",
+        "extension a_first",
+        "extension pgcrypto",
+    ];
     assert_eq!(what, ordered);
     contents.extensions.clear();
     let problem = there(&contents, catalog).unwrap_err();

@@ -13,8 +13,10 @@ use crate::user::plan::role;
 #[test]
 fn a_power_that_the_instance_does_not_allow_goes() {
     let request = wanted(&json!({}));
-    let spec: stanchion_api::instance::PostgresInstanceSpec =
-        serde_json::from_value(json!({ "host": "db", "adminSecretRef": { "name": "s" }, "allowedAttributes": ["bypassRLS"] })).unwrap();
+    let spec: stanchion_api::instance::PostgresInstanceSpec = serde_json::from_value(
+        json!({ "host": "db", "adminSecretRef": { "name": "s" }, "allowedAttributes": ["bypassRLS"] }),
+    )
+    .unwrap();
     let catalog = |instance: bool, adopted: bool| {
         let mut catalog = made(150_000);
         if let Some(role) = &mut catalog.role {
@@ -31,7 +33,11 @@ fn a_power_that_the_instance_does_not_allow_goes() {
         altered.filter(|sql| sql.starts_with("ALTER")).collect::<Vec<_>>()
     };
     assert_eq!(catalog(true, false), [r#"ALTER ROLE "alice" NOREPLICATION"#]);
-    assert_eq!(catalog(true, true), [] as [String; 0], "an adopted role keeps what it had");
+    assert_eq!(
+        catalog(true, true),
+        [] as [String; 0],
+        "an adopted role keeps what it had"
+    );
     assert_eq!(catalog(false, false), [] as [String; 0], "no object gave it");
 }
 
@@ -47,7 +53,11 @@ fn an_option_is_taken_from_every_grant_that_has_it() {
     let facts = MembershipFacts {
         admin: true,
         set: Some(true),
-        grants: vec![grant("admin", false, true), grant("dba", true, true), grant("owner", true, false)],
+        grants: vec![
+            grant("admin", false, true),
+            grant("dba", true, true),
+            grant("owner", true, false),
+        ],
         ..MembershipFacts::default()
     };
     let mut catalog = made(160_000);
