@@ -166,13 +166,12 @@ impl Pass<'_> {
             Err(error) if error.sqlstate() == Some("3D000") && !self.is_wanted(address) => return Ok(()),
             other => other?,
         };
-        match self.change(&mut session, address, with_role).await {
+        match Box::pin(self.change(&mut session, address, with_role)).await {
             Err(Failed::Sql(error)) if with_role && error.met_a_lock() => {
                 let blocked = session.blocked_by(&self.roles()).await?;
                 let pools = &self.setup.pools;
-                Ok(pools
-                    .unblock(blocked, self.change(&mut session, address, with_role))
-                    .await?)
+                let again = Box::pin(self.change(&mut session, address, with_role));
+                Ok(Box::pin(pools.unblock(blocked, again)).await?)
             }
             other => Ok(other?),
         }

@@ -107,6 +107,11 @@ pub struct Login {
 }
 
 impl Passwords {
+    /// Whether no credentials Secret can be written, so that one of an earlier name is the only one.
+    pub fn keeps_secrets(&self) -> bool {
+        self.unavailable.is_some()
+    }
+
     /// Whether two logins alternate.
     pub fn is_dual(&self) -> bool {
         self.active.is_some()

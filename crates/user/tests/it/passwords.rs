@@ -76,12 +76,22 @@ async fn given_passwords_in_every_form() {
         Some(("True".into(), "UserCreated".into()))
     );
     assert_eq!(env.values("out").await["password"], "in the clear");
+    // Also if it is to have another name: it is the only one that has the password.
+    let mut renamed = request.clone();
+    renamed["credentialsSecret"] = json!({ "name": "other" });
+    renamed["password"] = json!({ "encoding": "passthrough" });
+    env.user("alice", &role, renamed).await;
+    env.ready("alice").await;
+    assert_eq!(env.values("out").await["password"], "in the clear");
     env.secret("alice", json!({ "wrong": "x" })).await;
     let user = env
         .condition("alice", "PasswordSynced", "False", "SecretKeyMissing")
         .await;
     assert!(message(&user, "PasswordSynced").contains("\"password\""));
     assert!(env.logs_in(&role, "in the clear").await);
+    env.password("alice", "in the clear").await;
+    assert_eq!(env.values("other").await["password"], "in the clear");
+    env.wait().gone(&env.secrets(), "out").await;
 
     let none = json!({ "passwordSecretRef": null, "password": { "disabled": true } });
     env.user("alice", &role, none).await;

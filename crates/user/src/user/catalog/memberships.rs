@@ -18,6 +18,7 @@ pub struct MembershipFacts {
 
 /// One grantor's grant of a membership.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "they are the server's columns")]
 pub struct MembershipGrant {
     pub grantor: String,
     pub admin: bool,

@@ -266,7 +266,8 @@ pub(crate) fn login(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Ch
         changes.push(Change::privilege(format!("membership of {}", login.name), grant));
     }
     let mut settings = wanted.role.parameters.clone();
-    settings.insert("role".to_owned(), wanted.username.clone());
+    settings.retain(|name, _| !name.eq_ignore_ascii_case("role"));
+    settings.insert("role".to_owned(), acts_as(wanted).to_owned());
     let none = BTreeMap::new();
     let stored = facts.map_or(&none, |facts| &facts.parameters);
     changes.extend(parameters::changes(
@@ -276,4 +277,13 @@ pub(crate) fn login(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Ch
         &wanted.before.grants,
     ));
     Ok(changes)
+}
+
+/// The role that a login acts as: the one that the spec names, or the object's. Never the login itself, which would own what
+/// it creates.
+fn acts_as(wanted: &Wanted) -> &str {
+    let mut parameters = wanted.role.parameters.iter();
+    let named = parameters.find(|(name, _)| name.eq_ignore_ascii_case("role"));
+    let named = named.filter(|(_, value)| !value.eq_ignore_ascii_case("none"));
+    named.map_or(&wanted.username, |(_, value)| value)
 }

@@ -183,7 +183,11 @@ fn ensure(wanted: &Wanted, current: &Current, inputs: &mut Inputs<'_>) -> Result
     } else {
         plan.credentials = credentials;
         plan.endings = sessions::due(wanted, &decided.passwords, &current.sessions);
-        let stale = current.stale_secrets.iter();
+        // Without the password the Secret of the new name is not written yet.
+        let stale = current
+            .stale_secrets
+            .iter()
+            .filter(|_| !decided.passwords.keeps_secrets());
         plan.stale = stale
             .map(|meta| ObjectChange::delete::<Secret>(meta, &()))
             .collect();

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use stanchion_api::PostgresUser;
 use stanchion_api::status::Status;
 use stanchion_api::user::{DriftMode, PasswordStatus, Phase, PostgresUserStatus, annotation, condition};
-use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Outcome, Problem, Report};
 
@@ -19,7 +19,7 @@ use super::UserController;
 use super::observe::Observed;
 use super::passwords;
 use super::plan::{About, EnsurePlan, Plan, grants};
-use super::target::{PasswordRequest, Wanted};
+use super::target::{PasswordRequest, Reason, Wanted};
 use crate::server;
 
 type UserOutcome<'a> = Outcome<'a, UserController>;
@@ -44,6 +44,14 @@ pub(super) fn report(
         ensure::report(status, &mut conditions, outcome, now)
     };
     report.status.conditions = conditions.finish();
+    let ready = find(&report.status.conditions, condition::READY);
+    if ready.and_then(Reason::of) == Some(Reason::NamespaceNotAllowed) {
+        // Whatever happens until the permission is back: what was taken with it is no drift.
+        report
+            .status
+            .conditions
+            .retain(|condition| condition.type_ != condition::DRIFTED);
+    }
     report.requeue_after = requeue_after(user, report.requeue_after);
     report
 }

@@ -100,6 +100,33 @@ async fn a_withdrawn_permission_ends_sessions_that_resist() {
     }
 }
 
+/// A failure between the withdrawal and the new permission does not turn the lost login into drift, which `Report` leaves.
+#[tokio::test]
+async fn a_login_comes_back_after_a_failure_in_between() {
+    let tenants = Tenants::new(any(), InstanceAccess::Guest, Openings::default()).await;
+    let (evil, role) = (&tenants.evil, role_name());
+    let spec = json!({ "driftPolicy": { "mode": "Report" } });
+    tenants.tries("patient", &role, spec).await;
+    evil.ready("patient").await;
+    allow(&tenants, json!([])).await;
+    look(&tenants, "patient").await;
+    evil.condition("patient", "Ready", "False", "NamespaceNotAllowed")
+        .await;
+    allow(&tenants, json!([evil.namespace])).await;
+    tenants
+        .bank
+        .secret("main-admin", json!({ "username": "postgres" }))
+        .await;
+    look(&tenants, "patient").await;
+    evil.condition("patient", "Ready", "False", "AdminSecretKeyMissing")
+        .await;
+    allow(&tenants, json!([evil.namespace])).await;
+    look(&tenants, "patient").await;
+    evil.ready("patient").await;
+    let server = evil.database.server();
+    assert!(server.connect(&role, "p", &tenants.den).await.is_ok());
+}
+
 /// F19: a missing instance and one that does not allow the namespace look the same.
 #[tokio::test]
 async fn an_instance_of_another_namespace_looks_like_a_missing_one() {
