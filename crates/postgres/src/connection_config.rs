@@ -197,6 +197,11 @@ impl ConnectionConfig {
         self.tls
     }
 
+    /// The certificates of the CA that signs the server's, if it was given: public data.
+    pub fn ca(&self) -> Option<&str> {
+        self.ca.as_deref()
+    }
+
     /// Whether it is a local socket, which does not use TLS.
     pub(crate) fn is_local_socket(&self) -> bool {
         self.host.starts_with('/')

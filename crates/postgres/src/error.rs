@@ -220,6 +220,16 @@ impl Error {
         }
     }
 
+    /// Whether the server answers, and refuses connections to this database, or too many of them.
+    pub(crate) fn is_about_the_database(&self) -> bool {
+        self.0.kind == Kind::Server && self.0.doing == Doing::Connecting && !self.code_starts(&["08", "57"])
+    }
+
+    /// Whether the database refuses all connections: somebody has closed it.
+    pub fn is_closed_database(&self) -> bool {
+        self.is_about_the_database() && self.sqlstate() == Some("55000")
+    }
+
     /// What has to change, and when to retry.
     pub fn class(&self) -> Class {
         match self.0.kind {

@@ -40,8 +40,11 @@ const NAMES: usize = 4;
 
 const KEEPER: &str = "\
 SELECT r.rolname::pg_catalog.text, coalesce(pg_catalog.shobj_description(r.oid, 'pg_authid'), ''), \
-       NOT (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls) \
-       AND NOT EXISTS (SELECT FROM pg_catalog.pg_auth_members m WHERE m.member = r.oid) \
+       NOT (r.rolcanlogin OR r.rolsuper OR r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls), \
+       ARRAY(SELECT pg_catalog.pg_get_userbyid(m.roleid)::pg_catalog.text FROM pg_catalog.pg_auth_members m \
+             WHERE m.member = r.oid ORDER BY m.roleid, m.grantor), \
+       ARRAY(SELECT pg_catalog.pg_get_userbyid(m.grantor)::pg_catalog.text FROM pg_catalog.pg_auth_members m \
+             WHERE m.member = r.oid ORDER BY m.roleid, m.grantor) \
 FROM pg_catalog.pg_roles r WHERE r.rolname = ANY ($1)";
 
 /// The role that receives the objects of dropped roles in one database.
@@ -57,8 +60,38 @@ pub struct KeeperFacts {
     pub name: String,
     /// Its comment, which the caller checks for its mark.
     pub comment: String,
-    /// It cannot log in, has no attributes, and is a member of no other role.
+    /// It cannot log in and has no attributes. Only an administrator could change that.
+    pub inert: bool,
+    /// The same, and it is a member of no other role.
     pub powerless: bool,
+    /// The roles that it is a member of, each with a grantor. Everybody with ADMIN OPTION on a role can make a keeper a
+    /// member of it.
+    pub member_of: Vec<(String, String)>,
+}
+
+impl KeeperFacts {
+    /// Takes the keeper out of the roles that it is a member of. From PostgreSQL 16 on, an administrator without superuser
+    /// revokes only as a member of each grantor.
+    pub fn leave(&self, server: &Server) -> Vec<Statement> {
+        let bound = server.version >= BOUND_CREATEROLE;
+        let mut statements = Vec::new();
+        for (role, grantor) in &self.member_of {
+            if bound && *grantor != server.role {
+                statements.extend(join(grantor, server));
+            }
+            let revoke = Statement::new("REVOKE ")
+                .ident(role)
+                .sql(" FROM ")
+                .ident(&self.name);
+            let revoke = if bound {
+                revoke.sql(" GRANTED BY ").ident(grantor)
+            } else {
+                revoke
+            };
+            statements.push(revoke.sql(" CASCADE"));
+        }
+        statements
+    }
 }
 
 impl Keeper {
@@ -97,10 +130,14 @@ impl Keeper {
     /// The result of [`Self::query`].
     pub fn facts(rows: &[Row]) -> Result<Vec<KeeperFacts>, tokio_postgres::Error> {
         let facts = |row: &Row| {
+            let (roles, grantors): (Vec<String>, Vec<String>) = (row.try_get(3)?, row.try_get(4)?);
+            let inert = row.try_get(2)?;
             Ok(KeeperFacts {
                 name: row.try_get(0)?,
                 comment: row.try_get(1)?,
-                powerless: row.try_get(2)?,
+                inert,
+                powerless: inert && roles.is_empty(),
+                member_of: roles.into_iter().zip(grantors).collect(),
             })
         };
         rows.iter().map(facts).collect()
@@ -232,7 +269,9 @@ mod tests {
         let facts = |index: usize, powerless: bool| KeeperFacts {
             name: names[index].clone(),
             comment: String::new(),
+            inert: powerless,
             powerless,
+            member_of: Vec::new(),
         };
         let choose = |found: &[KeeperFacts]| {
             let chosen = keeper.choose(found, |facts| facts.powerless);

@@ -38,6 +38,7 @@ mod sqlstate;
 mod statement;
 mod tls;
 mod transaction;
+mod unblock;
 
 pub use batch::{Batch, Begin, Isolation};
 pub use connection_config::{ConnectionConfig, ConnectionConfigError};
@@ -56,6 +57,7 @@ pub use sqlstate::{Class, Doing};
 pub use statement::Statement;
 pub use tls::TlsMode;
 pub use transaction::{ReadTransaction, Transaction};
+pub use unblock::Blocked;
 
 /// The driver's row and value types, so that callers need not depend on the driver itself.
 pub use tokio_postgres::{Error as RowError, Row, types};

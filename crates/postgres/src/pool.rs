@@ -32,7 +32,7 @@ use crate::identity::{Identity, Place};
 use crate::lock::{Locks, Turn};
 use crate::network::AllowedNetworks;
 use crate::observe::StatementObserver;
-use crate::session::{Budget, Limits, Terms, Timeouts};
+use crate::session::{Budget, Limits, Session, Terms, Timeouts};
 use breaker::Breaker;
 use host::Host;
 use losses::Losses;
@@ -145,6 +145,12 @@ impl Pools {
     /// The same, only to read: the server refuses a write.
     pub async fn read_only(&self, target: &ConnectionConfig) -> Result<ReadPooled, Error> {
         Ok(self.get(target).await?.into())
+    }
+
+    /// A connection in addition to those that the account's limit allows, for a moment.
+    pub(crate) async fn beside(&self, target: &ConnectionConfig) -> Result<Session, Error> {
+        let Inner { terms, observer, .. } = &*self.0;
+        Session::connect_on(target, terms, Arc::clone(observer)).await
     }
 
     /// Our turn at the target's database, and a connection to it. Waiting for the turn occupies no connection.

@@ -93,11 +93,12 @@ use Class::{Dependency, Human, Permanent, Transient};
 /// The first matching row applies, so exceptions precede their rule.
 const TABLE: &[Rule] = &[
     // The server or the connection.
-    Rule("08", ANY, Transient),    // connection exceptions
-    Rule("57", ANY, Transient),    // cancelled, shutting down, starting up
-    Rule("53", ANY, Transient),    // too many connections, out of memory, disk full
-    Rule("40", ANY, Transient),    // serialization, deadlock
+    Rule("08", ANY, Transient),                 // connection exceptions
+    Rule("57", ANY, Transient),                 // cancelled, shutting down, starting up
+    Rule("53", ANY, Transient),                 // too many connections, out of memory, disk full
+    Rule("40", ANY, Transient),                 // serialization, deadlock
     Rule("55P02", ANY, Permanent), // a parameter that needs a restart or that nobody can set here
+    Rule("55000", &[Doing::Connecting], Human), // the database refuses connections
     Rule("55", ANY, Transient),    // lock not available, object in use
     Rule("25006", ANY, Transient), // read-only: a replica after a failover
     Rule("25P", ANY, Transient),   // the transaction was ended for us
@@ -177,6 +178,8 @@ mod tests {
             ("40001", Committing, Transient),
             ("40P01", Altering, Transient),
             ("55P03", Locking, Transient),
+            ("55000", Connecting, Human),
+            ("55000", Altering, Transient),
             ("55006", Dropping, Transient),
             ("25006", Creating, Transient),
             ("25P02", Reading, Transient),

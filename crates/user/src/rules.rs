@@ -3,6 +3,9 @@
 //! A role or a database belongs to the object whose mark it carries, and so to that object's namespace; another
 //! namespace gets nothing on it. These rules concern the rest: roles and databases without a mark.
 
+#[cfg(test)]
+mod tests;
+
 use stanchion_api::instance::{Attribute, PostgresInstanceSpec};
 use stanchion_api::user::Privilege;
 use stanchion_kernel::Problem;
@@ -215,6 +218,11 @@ impl Rules {
         if self.side == Side::Home {
             return Ok(());
         }
+        if request.revoke_public {
+            let what = "was not created by an object of this namespace, so PUBLIC keeps its privileges there";
+            let advice = "remove createDatabase.revokePublic, or use createDatabase for a database that does not exist";
+            return Err(no_database(name, what, advice));
+        }
         if request.owner {
             let what = "was not created by an object of this namespace, so no role of this namespace becomes its owner";
             return Err(no_database(
@@ -345,54 +353,4 @@ fn no_database(name: &str, what: &str, advice: &str) -> Problem {
         "DatabaseNotAllowed",
         format!("database {name:?} {what}; {advice}"),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_open_up_to_what_is_said() {
-        let request = |words: &[Privilege]| {
-            let mut request = DatabaseRequest::default();
-            request.add(words);
-            request
-        };
-        let read = [Privilege::Read];
-        assert_eq!(
-            more_than(&read, &request(&[Privilege::Connect, Privilege::Select])),
-            None
-        );
-        let write = more_than(&read, &request(&[Privilege::Write]));
-        assert!(write.is_some_and(|word| word.contains("in schema public")));
-        assert_eq!(
-            more_than(&read, &request(&[Privilege::Temp])).as_deref(),
-            Some("TEMPORARY")
-        );
-        assert_eq!(
-            more_than(&[Privilege::Owner], &request(&[Privilege::Owner])),
-            None
-        );
-    }
-
-    #[test]
-    fn a_star_stands_for_any_characters() {
-        for (pattern, name, like) in [
-            ("*", "", true),
-            ("*", "shop", true),
-            ("shop", "shop", true),
-            ("shop", "shops", false),
-            ("shop*", "shop", true),
-            ("shop*", "shop_a", true),
-            ("*_ro", "shop_ro", true),
-            ("*_ro", "shop_rw", false),
-            ("a*b*c", "a--b--c", true),
-            ("a*b*c", "a--c--b", false),
-            ("a*b*b", "ab", false),
-            ("a*b*b", "abb", true),
-            ("**", "x", true),
-        ] {
-            assert_eq!(is_like(pattern, name), like, "{pattern} {name}");
-        }
-    }
 }

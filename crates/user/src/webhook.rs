@@ -160,6 +160,8 @@ mod tests {
             ("database", json!("a b"), "database must match"),
             ("driftPolicy", json!({ "interval": "soon" }), "is not a duration"),
             ("memberOf", json!([{ "role": "a" }]), "member of itself"),
+            ("onDelete", json!({ "reassignTo": "a" }), "a role of this object"),
+            ("onDelete", json!({ "reassignTo": "a_b" }), ""),
             (
                 "role",
                 json!({ "parameters": { "a b": "c" } }),

@@ -4,6 +4,7 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::CLOSED_SCHEMAS;
 use crate::schema::set_of_names;
 
 /// A privilege, or a group of privileges.
@@ -50,7 +51,11 @@ pub struct Database {
     /// Schemas with privileges of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
-    #[x_kube(merge_strategy = ListMerge::Map(vec!["name".into()]))]
+    #[x_kube(
+        merge_strategy = ListMerge::Map(vec!["name".into()]),
+        validation = Rule::new("self.all(s, !s.name.startsWith(\"pg_\") && !(s.name in [\"information_schema\",\"_stanchion\"]))")
+            .message(CLOSED_SCHEMAS),
+    )]
     pub schemas: Vec<Schema>,
     /// Extensions to create in the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -100,6 +105,10 @@ pub struct CreateDatabase {
     /// Schemas to create in the database.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "set_of_names")]
+    #[x_kube(
+        validation = Rule::new("self.all(s, !s.startsWith(\"pg_\") && !(s in [\"information_schema\",\"_stanchion\"]))")
+            .message(CLOSED_SCHEMAS),
+    )]
     pub schemas: Vec<String>,
     /// Revokes CONNECT and TEMPORARY on the database and CREATE on the schema `public` from PUBLIC.
     #[serde(default)]

@@ -27,6 +27,10 @@ pub use status::{
 pub const INSTANCE_IS_IMMUTABLE: &str = "instanceRef is immutable after creation: the role would be left behind on the old \
     server. To move it, delete the object (deletionPolicy: Retain keeps the role there) and create it anew";
 
+/// The error for a schema of the server or of the operator.
+pub const CLOSED_SCHEMAS: &str = "the schemas pg_*, information_schema and _stanchion belong to the server and to the operator, so no role \
+    gets anything in them";
+
 /// The finalizer of a `PostgresUser`.
 pub const FINALIZER: &str = "db.example.com/postgresuser";
 
@@ -130,7 +134,8 @@ pub struct PostgresUserSpec {
     /// Login methods other than passwords.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
-    /// Attributes of the role. The operator does not change attributes that are unset.
+    /// Attributes of the role. The operator does not change attributes that are unset, except powers that the instance does
+    /// not allow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// Roles that this role is a member of.

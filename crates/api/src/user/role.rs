@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::password::yes;
 use crate::moment;
 
-/// Attributes of the role. The operator does not change attributes that are unset.
+/// Attributes of the role. The operator does not change attributes that are unset, except powers that the instance does not
+/// allow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Role {

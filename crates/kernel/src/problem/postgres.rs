@@ -25,6 +25,11 @@ impl From<Error> for Problem {
                 };
                 format!("Cannot reach postgres at {}{breaker}", error.server())
             }
+            Failure::DatabaseClosed => format!(
+                "database {:?} at {} refuses connections (55000); ALTER DATABASE … ALLOW_CONNECTIONS true opens it",
+                error.database(),
+                error.server()
+            ),
             _ => error.to_string(),
         };
         let class = match error.class() {
@@ -53,6 +58,7 @@ enum Failure {
     Tls,
     Authentication,
     DatabaseNotFound,
+    DatabaseClosed,
     InsufficientPrivilege,
     CleanupBlocked,
     Unreachable,
@@ -77,6 +83,7 @@ impl Failure {
         match error.sqlstate() {
             Some(code) if code.starts_with("28") => Self::Authentication,
             Some("3D000") => Self::DatabaseNotFound,
+            _ if error.is_closed_database() => Self::DatabaseClosed,
             Some("42501") => Self::InsufficientPrivilege,
             Some("2BP01") => Self::CleanupBlocked,
             _ if error.is_connectivity() => Self::Unreachable,
@@ -96,6 +103,7 @@ impl Failure {
             Self::Tls => "TlsFailed",
             Self::Authentication => AUTHENTICATION_FAILED,
             Self::DatabaseNotFound => "DatabaseNotFound",
+            Self::DatabaseClosed => "DatabaseClosed",
             Self::InsufficientPrivilege => "InsufficientPrivilege",
             Self::CleanupBlocked => "CleanupBlocked",
             Self::Unreachable => CONNECTION_FAILED,
@@ -111,7 +119,10 @@ impl Failure {
             Self::AnswerTooLarge => Cause::AnswerTooLarge,
             Self::ServerNotVerified | Self::AddressNotAllowed => Cause::ServerRefused,
             Self::Tls | Self::Authentication | Self::Unreachable => Cause::Unreachable,
-            Self::DatabaseNotFound | Self::InsufficientPrivilege | Self::RoleNotFound => Cause::Privileges,
+            Self::DatabaseNotFound
+            | Self::DatabaseClosed
+            | Self::InsufficientPrivilege
+            | Self::RoleNotFound => Cause::Privileges,
             Self::InvalidSpec => Cause::InvalidSpec,
             Self::NotLeading | Self::CleanupBlocked | Self::Other => Cause::Other,
         }

@@ -44,6 +44,8 @@ pub(super) struct Host {
     /// Whether the address can be reached, which all accounts share, and whether this account can log in.
     network: Arc<Breaker>,
     login: Breaker,
+    /// Whether a database accepts a connection of a role: one that refuses it does not keep others from being used.
+    databases: Mutex<HashMap<Login, Arc<Breaker>>>,
     losses: Losses,
     /// A permit for each connection in use. Tokio grants them in the order of the requests.
     permits: Arc<Semaphore>,
@@ -104,6 +106,7 @@ impl Host {
             address: target.to_string().to_ascii_lowercase(),
             network,
             login: Breaker::default(),
+            databases: Mutex::default(),
             losses: losses.clone(),
             permits: Arc::new(Semaphore::new(limit)),
             waiting: AtomicUsize::new(0),
@@ -158,6 +161,8 @@ impl Host {
     async fn open(self: &Arc<Self>, target: &ConnectionConfig) -> Result<Session, Error> {
         let network = self.network.enter(target).await?;
         let login = self.login.enter(target).await?;
+        let breaker = self.breaker_of(target);
+        let database = breaker.enter(target).await?;
         let opened = Session::connect_on(target, &self.terms, Arc::clone(&self.observer)).await;
         let opened = opened.map_err(|error| match error.class() {
             Class::Transient => error.left_alone(),
@@ -167,6 +172,13 @@ impl Host {
             Ok(_) => {
                 network.succeeded();
                 login.succeeded();
+                database.succeeded();
+            }
+            // The server answered, and refuses this database.
+            Err(error) if error.class() == Class::Transient && error.is_about_the_database() => {
+                network.succeeded();
+                login.succeeded();
+                database.failed(error);
             }
             // Only transient failures: a wrong password is retried soon enough by its own objects.
             Err(error) => {
@@ -188,6 +200,13 @@ impl Host {
             }
         }
         opened
+    }
+
+    /// The breaker of the target's database. Those of others that are closed are forgotten.
+    fn breaker_of(&self, target: &ConnectionConfig) -> Arc<Breaker> {
+        let mut databases = self.databases.lock();
+        databases.retain(|_, breaker| Arc::strong_count(breaker) > 1 || breaker.is_open());
+        Arc::clone(databases.entry(login(target)).or_default())
     }
 
     /// A connection that the server ends may be the first sign that it is gone: another one shows whether it is, and the

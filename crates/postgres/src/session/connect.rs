@@ -305,7 +305,8 @@ async fn set_up(session: &mut ReadSession) -> Result<(), Error> {
     if let Some(lost) = answer.lost {
         return Err(lost.into_error(Doing::Connecting, &session.target, &Secrets::default()));
     }
-    let row = answer.rows.first();
+    // The settings may answer, too.
+    let row = answer.rows.last();
     let column = |index: usize| row.and_then(|row| row.try_get(index).ok().flatten());
     session.identity = Identity::of_columns(&session.target, column(0), column(1), column(2));
     session.version = column(3).and_then(|text| text.parse().ok()).unwrap_or_default();
@@ -334,16 +335,46 @@ fn settings(target: &ConnectionConfig, timeouts: &Timeouts) -> String {
     let fixed = SETTINGS
         .iter()
         .map(|(name, value)| format!("SET {name} = {value};\n"));
-    let role = target
-        .set_role
-        .iter()
-        .map(|role| format!("SET ROLE {};\n", quote::identifier(role)));
-    limits.into_iter().chain(fixed).chain(role).collect()
+    let role = match &target.set_role {
+        Some(role) => format!("SET ROLE {};\n", quote::identifier(role)),
+        None if target.options.as_deref().is_some_and(names_a_role) => String::new(),
+        None => format!("{OWN_ROLE};\n"),
+    };
+    limits.into_iter().chain(fixed).chain([role]).collect()
+}
+
+/// The owner of a database may set a role for everybody who connects to it, with ALTER DATABASE. A session is the login
+/// itself, or the role that an administrator of the login has set for it, with ALTER ROLE.
+const OWN_ROLE: &str = "\
+SELECT pg_catalog.set_config('role', coalesce(( \
+  SELECT r.rolname FROM pg_catalog.pg_db_role_setting s \
+  JOIN pg_catalog.pg_roles me ON me.oid = s.setrole AND me.rolname = session_user \
+  CROSS JOIN LATERAL pg_catalog.unnest(s.setconfig) setting \
+  JOIN pg_catalog.pg_roles r ON setting = 'role=' || r.rolname AND pg_catalog.pg_has_role(me.oid, r.oid, 'MEMBER') \
+  WHERE s.setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())) \
+  ORDER BY s.setdatabase DESC LIMIT 1), 'none'), false)";
+
+/// Whether the options of a connection set its role, as `-c role=NAME` does.
+fn names_a_role(options: &str) -> bool {
+    let name = |word: &str| word.trim_start_matches("--").trim_start_matches("-c").to_owned();
+    options
+        .split_whitespace()
+        .any(|word| name(word).starts_with("role="))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_role_in_the_options_stays() {
+        for options in ["-c role=owner", "-crole=owner -c a=b", "--role=owner"] {
+            assert!(names_a_role(options), "{options}");
+        }
+        for options in ["", "-c search_path=role", "-c my.role=owner"] {
+            assert!(!names_a_role(options), "{options}");
+        }
+    }
 
     #[test]
     fn settings_are_one_text() {

@@ -101,6 +101,38 @@ async fn work_is_done_as_another_role() {
     assert_eq!(rows[0].get::<_, String>(0), role);
 }
 
+/// The owner of a database cannot choose as whom we work there; who administers our login can.
+#[tokio::test]
+async fn a_database_does_not_choose_the_role() {
+    let database = Database::of(Version::V15).await;
+    let name = |what: &str| stanchion_testkit::unique::name(what).replace('-', "_");
+    let (login, own, other) = (name("login"), name("own"), name("other"));
+    let of_login = database.url_of(&login, "p");
+    database
+        .execute(&format!(
+            "CREATE ROLE {own}; CREATE ROLE {other}; CREATE ROLE {login} LOGIN PASSWORD 'p' IN ROLE {own}, {other}; \
+             ALTER DATABASE \"{}\" SET role = '{other}'",
+            database.name()
+        ))
+        .await;
+    let who = async |target: &ConnectionConfig| {
+        let session = connect(target).await.unwrap();
+        let rows = session.query(&Query::new("SELECT current_user::text")).await;
+        rows.unwrap()[0].get::<_, String>(0)
+    };
+    let target = target(&of_login);
+    assert_eq!(who(&target).await, login);
+    assert_eq!(
+        who(&target.clone().with_set_role(Some(other.clone()))).await,
+        other
+    );
+    let with_options = self::target(&format!("{of_login}?options=-c%20role%3D{own}"));
+    assert_eq!(who(&with_options).await, own);
+    let set = format!("ALTER ROLE {login} SET role = '{own}'");
+    database.server().execute("postgres", &set).await;
+    assert_eq!(who(&target).await, own);
+}
+
 #[tokio::test]
 async fn statements_and_locks_have_limits() {
     let database = Database::of(Version::V15).await;

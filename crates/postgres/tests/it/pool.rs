@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stanchion_postgres::pool::Counts;
 use stanchion_postgres::{
-    Batch, ConnectionConfig, Error, Kind, PoolSettings, Pooled, Pools, Query, Statement,
+    Batch, Class, ConnectionConfig, Error, Kind, PoolSettings, Pooled, Pools, Query, Statement,
 };
 use stanchion_testkit::postgres::{ADMIN, Database, Postgres, Version};
 use stanchion_testkit::proxy::Proxy;
@@ -87,6 +87,50 @@ async fn the_bound_is_the_servers_across_databases() {
         }
     );
     wait::eventually(WAIT_TIMEOUT, "no connection", || async { proxy.seen().open == 0 }).await;
+}
+
+/// A database that refuses connections, or has no room, is left alone, and the others of the account are not.
+#[tokio::test]
+async fn a_closed_database_closes_no_other() {
+    let server = Postgres::start(Version::V15).await;
+    let (open, closed, full) = (
+        server.database().await,
+        server.database().await,
+        server.database().await,
+    );
+    let role = "CREATE ROLE plain LOGIN PASSWORD 'p'";
+    server.execute("postgres", role).await;
+    for (database, how) in [
+        (&closed, "ALLOW_CONNECTIONS false"),
+        (&full, "CONNECTION LIMIT 0"),
+    ] {
+        let close = format!("ALTER DATABASE \"{}\" {how}", database.name());
+        server.execute("postgres", &close).await;
+    }
+    let pools = pools(|_| {});
+    let of = |database: &Database<'_>| target(&database.url_of("plain", "p"));
+    for _ in 0..3 {
+        let error = pools.get(&of(&closed)).await.err().unwrap();
+        assert_eq!(
+            (error.class(), error.is_closed_database()),
+            (Class::Human, true),
+            "{error}"
+        );
+        let error = pools.get(&of(&full)).await.err().unwrap();
+        assert_eq!(
+            (error.class(), error.sqlstate()),
+            (Class::Transient, Some("53300")),
+            "{error}"
+        );
+        drop(pools.get(&of(&open)).await.unwrap());
+        pools.close_idle().await;
+    }
+    let error = pools.get(&of(&full)).await.err().unwrap();
+    assert!(
+        error.was_not_tried(),
+        "the full database is left alone for a while"
+    );
+    assert!(!counts(&pools).broken);
 }
 
 #[tokio::test]

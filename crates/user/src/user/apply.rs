@@ -9,12 +9,14 @@ use stanchion_kernel::apply::Written;
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Done, Problem, Writer};
 use stanchion_postgres::lock::{ROLES, TURN};
-use stanchion_postgres::{Begin, ConnectionConfig, Query, Session, Statement};
+use stanchion_postgres::{Batch, Begin, ConnectionConfig, Error, Session, Statement};
 
 use super::catalog::{Catalog, Viewer};
+use super::failed::Failed;
 use super::observe::{Snapshot, SnapshotQuery, databases_of};
 use super::passwords::Passwords;
 use super::plan::{self, About, Change, Decided, EnsurePlan, Plan, SqlPlan, database, grants, role};
+use super::sessions;
 use super::target::Wanted;
 use super::{guards, withdrawn};
 use crate::server::{self, Setup};
@@ -78,6 +80,13 @@ async fn ensure(
         write.may_write()?;
         make(setup, wanted, &decided.passwords, sql, applied).await?;
     }
+    if !plan.endings.is_empty() || plan.sql.is_some() {
+        write.may_write()?;
+        let (admin, passwords) = (&plan.admin, &decided.passwords);
+        let set = applied.password_set;
+        let ended = sessions::end_due(setup, admin, plan.endings, wanted, passwords, set).await?;
+        applied.changed.extend(ended);
+    }
     write.apply_all(plan.stale, &mut applied.written).await
 }
 
@@ -127,9 +136,7 @@ async fn make(
         }
         other => other?,
     }
-    if let Some(creation) = &plan.creation {
-        pass.create_database(admin, creation).await?;
-    }
+    pass.create_database(admin, &plan.creation).await?;
     for name in databases_of(wanted) {
         if name != home.database() {
             pass.in_database(&server::database(admin, &name)?, false).await?;
@@ -138,7 +145,7 @@ async fn make(
     let held = std::mem::take(&mut pass.held);
     applied.grants = Some(held);
     applied.password_set = passwords.is_changing();
-    end_sessions(setup, admin, wanted, passwords, applied).await
+    Ok(())
 }
 
 struct Pass<'a> {
@@ -152,13 +159,37 @@ struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// One transaction: inspects again under the lock, changes what differs, verifies the result.
+    /// Changes what differs in one database. A login cannot keep its role from being changed by locking it.
     async fn in_database(&mut self, address: &ConnectionConfig, with_role: bool) -> Result<(), Problem> {
         let (_turn, mut session) = match self.setup.pools.exclusive(address, TURN).await {
             // Dropped by hand: there is nothing left to revoke.
             Err(error) if error.sqlstate() == Some("3D000") && !self.is_wanted(address) => return Ok(()),
             other => other?,
         };
+        match Box::pin(self.change(&mut session, address, with_role)).await {
+            Err(Failed::Sql(error)) if with_role && error.met_a_lock() => {
+                let blocked = session.blocked_by(&self.roles()).await?;
+                let pools = &self.setup.pools;
+                let again = Box::pin(self.change(&mut session, address, with_role));
+                Ok(Box::pin(pools.unblock(blocked, again)).await?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// The role and its logins.
+    fn roles(&self) -> Vec<&str> {
+        let logins = self.passwords.logins().iter().map(|login| login.name.as_str());
+        logins.chain([self.wanted.username.as_str()]).collect()
+    }
+
+    /// One transaction: inspects again under the lock, changes what differs, verifies the result.
+    async fn change(
+        &mut self,
+        session: &mut Session,
+        address: &ConnectionConfig,
+        with_role: bool,
+    ) -> Result<(), Failed> {
         let begin = Begin {
             lock: Some(ROLES),
             guarded: with_role && self.passwords.is_changing(),
@@ -169,28 +200,27 @@ impl Pass<'_> {
         let before = query.answer(&rows)?;
         let unchanged = self.passwords.without_changes();
         let mut changes = self.changes(&before, address, with_role, self.passwords)?;
-        let mut after = None;
+        let (mut after, mut done) = (None, Vec::new());
         for _ in 0..ROUNDS {
             if changes.is_empty() {
                 break;
             }
             let statements = statements(&changes);
             let rows = transaction.apply_and_read(&statements, &query.queries()).await?;
-            self.applied
-                .changed
-                .extend(changes.into_iter().map(|change| change.what));
+            done.extend(changes.into_iter().map(|change| change.what));
             let snapshot = query.answer(&rows)?;
             changes = self.changes(&snapshot, address, with_role, &unchanged)?;
             after = Some(snapshot);
         }
         if let Some(left) = changes.first() {
-            return Err(ineffective(left, &before.catalog, address));
+            return Err(ineffective(left, &before.catalog, address).into());
         }
         if after.is_some() {
             transaction.commit(&[]).await?;
         } else {
             transaction.roll_back().await;
         }
+        self.applied.changed.extend(done);
         self.note(&before, after.as_ref().unwrap_or(&before), address, with_role);
         Ok(())
     }
@@ -212,7 +242,14 @@ impl Pass<'_> {
             return Ok(());
         }
         let statements = statements(&changes);
-        transaction.commit(&statements).await?;
+        match transaction.commit(&statements).await {
+            Err(error) if error.met_a_lock() => {
+                let blocked = session.blocked_by(&self.roles()).await?;
+                let batch = Batch::new(statements);
+                self.setup.pools.unblock(blocked, session.apply(&batch)).await?;
+            }
+            other => drop(other?),
+        }
         self.applied
             .changed
             .extend(changes.into_iter().map(|change| change.what));
@@ -266,6 +303,7 @@ impl Pass<'_> {
             changes.extend(match self.wanted.databases.get(name) {
                 Some(request) => {
                     database::check_extensions(request, &snapshot.contents, &snapshot.catalog)?;
+                    database::check_requirements(request, &snapshot.contents, &snapshot.catalog)?;
                     database::check_schemas(name, request, &snapshot.contents)?;
                     database::diff(
                         name,
@@ -284,13 +322,41 @@ impl Pass<'_> {
 
     /// Runs outside of a transaction, as PostgreSQL requires. After a crash its oid proves that the operator created
     /// it.
-    async fn create_database(&mut self, admin: &ConnectionConfig, creation: &Change) -> Result<(), Problem> {
+    async fn create_database(
+        &mut self,
+        admin: &ConnectionConfig,
+        creation: &[Change],
+    ) -> Result<(), Problem> {
+        let Some(last) = creation.last() else {
+            return Ok(());
+        };
         let (_turn, mut session) = self.setup.pools.exclusive(admin, TURN).await?;
-        session.execute(&creation.statement).await?;
-        self.applied.changed.push(creation.what.clone());
+        for (index, one) in creation.iter().enumerate() {
+            match session.execute(&one.statement).await {
+                Err(error) if error.sqlstate() == Some("22023") => {
+                    // The oid is taken, perhaps.
+                    if index + 1 == creation.len() {
+                        return Err(not_created(&error, one));
+                    }
+                }
+                other => {
+                    other?;
+                    break;
+                }
+            }
+        }
+        self.applied.changed.push(last.what.clone());
         self.applied.database_made = true;
         Ok(())
     }
+}
+
+/// The server refuses the database, with this oid or with any.
+fn not_created(error: &Error, creation: &Change) -> Problem {
+    let advice = "see what keeps the server from creating it: a template with another encoding, or a database of an earlier \
+                  name that still has its oid, which can be dropped";
+    let message = format!("{} cannot be created (22023): {error}; {advice}", creation.what);
+    Problem::human("DatabaseError", message).caused_by(error.clone())
 }
 
 /// For PostgreSQL a GRANT without grant option is a warning without effect. Nothing is committed that did not take
@@ -308,41 +374,6 @@ fn ineffective(left: &Change, catalog: &Catalog, address: &ConnectionConfig) -> 
     .with_cause(Cause::Privileges)
 }
 
-/// A stolen session outlives a password: if requested, it ends with the password or the login that opened it.
-async fn end_sessions(
-    setup: &Setup,
-    admin: &ConnectionConfig,
-    wanted: &Wanted,
-    passwords: &Passwords,
-    applied: &mut Applied,
-) -> Result<(), Problem> {
-    let mut roles: Vec<&str> = passwords.retiring().map(|login| login.name.as_str()).collect();
-    if !passwords.is_dual() && applied.password_set && passwords.rotated.is_some() {
-        roles.push(&wanted.username);
-    }
-    if !passwords.terminates || roles.is_empty() {
-        return Ok(());
-    }
-    let session = setup.pools.get(admin).await?;
-    for role in roles {
-        let ended = terminate(&session, role).await?;
-        if ended > 0 {
-            applied.changed.push(format!("{ended} sessions of {role} ended"));
-        }
-    }
-    Ok(())
-}
-
 fn statements(changes: &[Change]) -> Vec<Statement> {
     changes.iter().flat_map(Change::statements).cloned().collect()
-}
-
-/// Terminates the sessions of a role and returns their number. Each gets five seconds: a session whose role is dropped
-/// would continue without a name.
-pub(super) async fn terminate(session: &Session, role: &str) -> Result<usize, Problem> {
-    let query = Query::new(
-        "SELECT pg_catalog.pg_terminate_backend(pid, 5000) FROM pg_catalog.pg_stat_activity \
-         WHERE usename = $1 AND pid <> pg_catalog.pg_backend_pid()",
-    );
-    Ok(session.query(&query.text(role)).await?.len())
 }

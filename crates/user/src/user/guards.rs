@@ -67,8 +67,13 @@ pub(super) fn check_database(
     }
     let rules = &catalog.viewer.rules;
     let creates = wanted.create_database.is_some() && name == wanted.database;
-    // An earlier version accepted such a database; the object keeps using it, within the rules.
-    let known = wanted.before.databases.iter().any(|known| known == name);
+    // One that the operator created, whose mark is lost. And an earlier version accepted a database of others; the object
+    // keeps using it with the spec that was applied then, within the rules.
+    let known = wanted
+        .before
+        .databases
+        .iter()
+        .any(|known| known.name == name && (known.created || wanted.before.converged));
     if creates && !known && rules.whose_database(facts) == Whose::Nobodys {
         return Err(Problem::human(
             "DatabaseConflict",
@@ -310,11 +315,14 @@ fn conflict(name: &str, what: &str, advice: &str) -> Problem {
 /// The server assigns oids from here on only after it has created two thousand million objects.
 const FIRST: u32 = 1 << 31;
 
-/// The oid of the database of this name that the object with this uid creates.
-pub(super) fn database_oid(marks: &Marks, uid: &str, database: &str) -> u32 {
-    number(&Sha256::digest(
-        marks.key().mac("oid of a database", &[uid, database]),
-    ))
+/// The oids of the database of this name that the object with this uid creates. The next one is used if one is taken: by
+/// the same database under another name, or by files that a crash of the server has left.
+pub(super) fn database_oids(marks: &Marks, uid: &str, database: &str) -> [u32; 4] {
+    ["", "2", "3", "4"].map(|attempt| {
+        let parts = [uid, database, attempt];
+        let parts = parts.get(..2 + attempt.len()).unwrap_or_default();
+        number(&Sha256::digest(marks.key().mac("oid of a database", parts)))
+    })
 }
 
 /// The same in earlier versions, which used no key.
@@ -346,11 +354,8 @@ pub(super) fn is_own_database(
         // Only its owner can have written it.
         Some(found) if identity.owns(&found.mark) => is_owner_known,
         _ => {
-            let oids = [
-                database_oid(marks, &identity.uid, name),
-                former_database_oid(&identity.uid, name),
-            ];
-            oids.contains(&facts.oid) && is_owner_known
+            let made = database_oids(marks, &identity.uid, name).contains(&facts.oid);
+            (made || former_database_oid(&identity.uid, name) == facts.oid) && is_owner_known
         }
     }
 }
@@ -384,13 +389,13 @@ mod tests {
             (&two, "u-1", "app"),
         ];
         let mut oids = all
-            .map(|(marks, uid, name)| database_oid(marks, uid, name))
-            .to_vec();
+            .map(|(marks, uid, name)| database_oids(marks, uid, name))
+            .concat();
         oids.push(former_database_oid("u-1", "app"));
         assert!(oids.iter().all(|oid| *oid >= FIRST));
-        assert_eq!(database_oid(&one, "u-1", "app"), oids[0]);
+        assert_eq!(database_oids(&one, "u-1", "app"), oids[..4]);
         oids.sort_unstable();
         oids.dedup();
-        assert_eq!(oids.len(), all.len() + 1);
+        assert_eq!(oids.len(), 4 * all.len() + 1);
     }
 }

@@ -3,13 +3,17 @@
 mod apply;
 pub(crate) mod catalog;
 mod cleanup;
+mod failed;
 mod guards;
+mod last_password;
 mod observe;
 mod output;
 mod passwords;
 mod plan;
 mod report;
 mod rotation;
+mod schemas;
+mod sessions;
 pub(crate) mod target;
 mod validate;
 mod withdrawn;
@@ -148,7 +152,8 @@ impl Reconciler for UserController {
         Box::pin(apply::apply(&self.setup, write, wanted, plan, applied)).await
     }
 
-    /// Neither `suspend` nor an invalid spec keeps a login open after its server was withdrawn.
+    /// Neither `suspend` nor an invalid spec keeps a login open after its server was withdrawn, or a privilege that no
+    /// object may have.
     async fn inactive(
         &self,
         read: &Reader,
@@ -156,7 +161,8 @@ impl Reconciler for UserController {
         user: &PostgresUser,
         _: Inactive<'_>,
     ) -> Result<(), Problem> {
-        withdrawn::inactive(&self.setup, read, write, user).await
+        withdrawn::inactive(&self.setup, read, write, user).await?;
+        Box::pin(schemas::revoke_closed(&self.setup, read, write, user)).await
     }
 
     fn report(

@@ -20,6 +20,7 @@ use super::catalog::databases::{self, Contents};
 use super::catalog::{self, Catalog, CatalogQuery, Unexpected, Viewer};
 use super::guards;
 use super::passwords::{Generated, Roles, Source};
+use super::sessions::{self, Sessions};
 use super::target::{Password, PasswordRequest, Wanted};
 use super::withdrawn::{self, Withdrawn};
 use crate::server::{self, Access, Server, Setup};
@@ -43,6 +44,8 @@ pub struct Current {
     pub catalog: Catalog,
     /// The two logins of the role, if it has or had them.
     pub logins: Vec<(String, Arc<Catalog>)>,
+    /// The sessions that may have to end.
+    pub(super) sessions: Sessions,
     /// The contents of the databases where more than the database itself matters.
     pub contents: BTreeMap<String, Contents>,
     /// The source of the password.
@@ -86,6 +89,10 @@ pub(super) async fn observe(setup: &Setup, read: &Reader, wanted: &Wanted) -> Re
         let query = CatalogQuery::about(&server.viewer, &name);
         logins.push((name, Arc::new(catalog::read(&session, &query).await?)));
     }
+    let sessions = match sessions::of_interest(wanted) {
+        roles if roles.is_empty() => Sessions::new(),
+        roles => sessions::read(&session, roles).await?,
+    };
     let contents = read_contents(setup, &server, wanted, &catalog, session).await?;
     let stale_secrets = stale_secrets(read, wanted).await?;
     Ok(Observed::Open(Box::new(Current {
@@ -94,6 +101,7 @@ pub(super) async fn observe(setup: &Setup, read: &Reader, wanted: &Wanted) -> Re
         security,
         catalog,
         logins,
+        sessions,
         contents,
         source,
         credentials,

@@ -15,6 +15,9 @@ use super::target::{PasswordRequest, Wanted};
 use crate::credentials::{self, Facts};
 use crate::server::Server;
 
+/// The key of the CA's certificates, as in other Secrets of Kubernetes.
+const CA: &str = "ca.crt";
+
 /// The desired Secret.
 pub(super) fn secret(
     asked: &CredentialsSecret,
@@ -41,10 +44,15 @@ pub(super) fn secret(
         pooler: pooler.as_ref().map(|(host, port)| (host.as_str(), *port)),
         replica: replica.as_ref().map(|(host, port)| (host.as_str(), *port)),
     };
-    let data = credentials::render(asked, &facts)?
+    let mut data: BTreeMap<String, ByteString> = credentials::render(asked, &facts)?
         .into_iter()
         .map(|(key, value)| (key, ByteString(value.expose_secret().as_bytes().to_vec())))
         .collect();
+    if let Some(ca) = server.target.ca() {
+        // A template of this name wins.
+        data.entry(CA.to_owned())
+            .or_insert_with(|| ByteString(ca.as_bytes().to_vec()));
+    }
     Ok(Secret {
         metadata: ObjectMeta {
             name: Some(asked.name.clone()),

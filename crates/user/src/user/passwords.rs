@@ -4,19 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use stanchion_api::user::Generate;
-use stanchion_kernel::redact::{FingerprintKey, Verdict};
 use stanchion_kernel::{Inputs, Problem};
 use stanchion_postgres::scram::{self, Encoding};
 
-use super::catalog::{Catalog, RoleFacts, Stored};
+use super::catalog::{Catalog, RoleFacts};
+use super::last_password::{LastSet, NO_PASSWORD, clear, clear_with_login};
 use super::rotation::{self, Clock};
 use super::target::{Password, RotationRequest, Wanted};
 use crate::generate;
-
-/// The field that a fingerprint is bound to, so that it cannot be moved to another.
-const FIELD: &str = "password";
 
 /// What the Secrets say about the password.
 pub enum Source {
@@ -110,6 +107,11 @@ pub struct Login {
 }
 
 impl Passwords {
+    /// Whether no credentials Secret can be written, so that one of an earlier name is the only one.
+    pub fn keeps_secrets(&self) -> bool {
+        self.unavailable.is_some()
+    }
+
     /// Whether two logins alternate.
     pub fn is_dual(&self) -> bool {
         self.active.is_some()
@@ -188,7 +190,7 @@ pub(super) fn decide(
             ..Passwords::default()
         }),
         Source::Given(password, trimmed) => Ok(Passwords {
-            main: Some(LastSet::of(wanted, roles.main).compare(password, roles.main, inputs)),
+            main: Some(LastSet::of(wanted, roles.main).compare(password, None, roles.main, inputs)),
             changed: wanted.before.password_changed,
             trimmed: *trimmed,
             dual: retired_logins(),
@@ -213,7 +215,7 @@ pub(super) fn is_pending(wanted: &Wanted, source: &Source, roles: Roles<'_>, now
     let applied = LastSet::of(wanted, roles.main);
     match source {
         Source::Lost(..) | Source::None => false,
-        Source::Given(password, _) => !applied.is_set(password, roles.main),
+        Source::Given(password, _) => !applied.is_set(password, None, roles.main),
         Source::Generated(generated) => {
             let clock = generated.clock(wanted, now);
             let Some(password) = generated.current(&clock) else {
@@ -222,11 +224,11 @@ pub(super) fn is_pending(wanted: &Wanted, source: &Source, roles: Roles<'_>, now
             let mut logins = roles.logins.iter();
             let owner = if clock.is_dual() {
                 let active = logins.find(|(name, _)| name == clock.active_login());
-                active.map(|(_, catalog)| &**catalog)
+                active.map(|(name, catalog)| (Some(name.as_str()), &**catalog))
             } else {
-                Some(roles.main)
+                Some((None, roles.main))
             };
-            owner.is_none_or(|owner| !applied.is_set(&password, owner))
+            owner.is_none_or(|(login, owner)| !applied.is_set(&password, login, owner))
         }
     }
 }
@@ -262,17 +264,17 @@ fn of_generated(
         ..with_value(wanted, password, roles.main)
     };
     if !clock.is_dual() {
-        all.main = Some(applied.compare(password, roles.main, inputs));
+        all.main = Some(applied.compare(password, None, roles.main, inputs));
         all.dual = roles.logins.iter().filter_map(retired).collect();
         return all;
     }
-    all.main = Some(clear(roles.main, Some(NO_PASSWORD)));
+    all.main = Some(clear_with_login(roles.main));
     all.grace_ends = clock.grace_ends();
     all.active = Some(clock.active_login().to_owned());
     for login in roles.logins {
         let (name, catalog) = login;
         let change = if name == clock.active_login() {
-            applied.compare(password, catalog, inputs)
+            applied.compare(password, Some(name), catalog, inputs)
         } else if clock.in_grace() && catalog.role.is_some() {
             PasswordChange::Keep
         } else {
@@ -292,88 +294,9 @@ fn of_generated(
 /// An existing login whose grace period has ended.
 fn retired((name, catalog): &(String, Arc<Catalog>)) -> Option<Login> {
     catalog.role.is_some().then(|| Login {
-        change: clear(catalog, Some(NO_PASSWORD)),
+        change: clear_with_login(catalog),
         enabled: false,
         name: name.clone(),
         catalog: Arc::clone(catalog),
     })
 }
-
-/// The last password that was set.
-struct LastSet<'a> {
-    key: &'a FingerprintKey,
-    uid: &'a str,
-    fingerprint: Option<&'a str>,
-}
-
-impl<'a> LastSet<'a> {
-    fn of(wanted: &'a Wanted, catalog: &'a Catalog) -> Self {
-        Self {
-            key: catalog.viewer.marks.key(),
-            uid: &wanted.identity.uid,
-            fingerprint: wanted.before.password_fingerprint.as_deref(),
-        }
-    }
-
-    fn is(&self, password: &Password) -> bool {
-        let compare = |applied| self.key.compare(applied, self.uid, FIELD, &[&password.value]);
-        self.fingerprint.map(compare) == Some(Verdict::Same)
-    }
-
-    /// The fingerprint to keep: the old one while it matches, because a new one would cause a needless write.
-    fn next(&self, password: &Password) -> String {
-        match self.fingerprint {
-            Some(applied) if self.is(password) => applied.to_owned(),
-            _ => self.key.fingerprint(self.uid, FIELD, &[&password.value]),
-        }
-    }
-
-    /// Whether the role has this password. The stored verifier decides if it can be read; otherwise the fingerprint of
-    /// the last password does.
-    fn is_set(&self, password: &Password, catalog: &Catalog) -> bool {
-        match catalog.role.as_ref().map(|role| &role.stored) {
-            None | Some(Stored::Nothing) => false,
-            Some(Stored::Unreadable) => self.is(password),
-            // The server encoded it in a way that cannot be repeated here.
-            Some(Stored::Verifier(stored))
-                if password.as_is
-                    && scram::encoding(&password.value) == Encoding::Clear
-                    && scram::encoding(stored) == Encoding::Md5 =>
-            {
-                self.is(password)
-            }
-            Some(Stored::Verifier(stored)) => is_stored(password, stored),
-        }
-    }
-
-    /// The change that gives the role this password.
-    fn compare(&self, password: &Password, catalog: &Catalog, inputs: &mut Inputs<'_>) -> PasswordChange {
-        if self.is_set(password, catalog) {
-            return PasswordChange::Keep;
-        }
-        if password.as_is {
-            return PasswordChange::Set(password.value.clone());
-        }
-        PasswordChange::Set(scram::verifier(&password.value, &scram::salt(inputs.random)))
-    }
-}
-
-fn is_stored(password: &Password, stored: &SecretString) -> bool {
-    if scram::encoding(&password.value) != Encoding::Clear {
-        return stanchion_kernel::redact::same(&password.value, stored);
-    }
-    scram::matches(&password.value, stored.expose_secret()).unwrap_or(false)
-}
-
-/// Whether a role has a password although it should not.
-pub(super) fn clear(catalog: &Catalog, applied: Option<&str>) -> PasswordChange {
-    match catalog.role.as_ref().map(|role| &role.stored) {
-        None | Some(Stored::Nothing) => PasswordChange::Keep,
-        // It cannot be read: it is removed once, and the mark records that.
-        Some(Stored::Unreadable) if applied == Some(NO_PASSWORD) => PasswordChange::Keep,
-        Some(Stored::Unreadable | Stored::Verifier(_)) => PasswordChange::Clear,
-    }
-}
-
-/// The mark of a role without a password.
-pub(super) const NO_PASSWORD: &str = "none";

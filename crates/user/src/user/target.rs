@@ -9,8 +9,9 @@ use kube::ResourceExt;
 use secrecy::SecretString;
 use stanchion_api::PostgresUser;
 use stanchion_api::user::{
-    AppliedGrant, CreateDatabase, CredentialsSecret, DriftMode, Encoding, ExistingRolePolicy, Generate,
-    InstanceRef, Membership, MembershipPolicy, Privilege, Role, RotationStrategy, SecretKeyRef, condition,
+    AppliedDatabase, AppliedGrant, CreateDatabase, CredentialsSecret, DriftMode, Encoding,
+    ExistingRolePolicy, Generate, InstanceRef, Membership, MembershipPolicy, Privilege, Role,
+    RotationStrategy, SecretKeyRef, condition,
 };
 use stanchion_kernel::condition::find;
 use stanchion_kernel::marks::{Mark, Owner};
@@ -163,7 +164,7 @@ pub struct Before {
     /// The database that the privileges are in.
     pub database: Option<String>,
     /// The databases in which something was changed.
-    pub databases: Vec<String>,
+    pub databases: Vec<AppliedDatabase>,
     /// The Secrets that were written.
     pub credentials_secrets: Vec<String>,
 }
@@ -194,11 +195,7 @@ impl Before {
             oid: status.role_oid.and_then(|oid| u32::try_from(oid).ok()),
             seal: status.role_seal,
             database: status.provisioned_database,
-            databases: status
-                .databases
-                .into_iter()
-                .map(|database| database.name)
-                .collect(),
+            databases: status.databases,
             credentials_secrets: status
                 .stale_secrets
                 .into_iter()

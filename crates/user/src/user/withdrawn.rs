@@ -6,19 +6,19 @@ use stanchion_kernel::marks::Seal;
 use stanchion_kernel::{Problem, Reader, Writer};
 use stanchion_postgres::{Batch, ConnectionConfig, Statement};
 
-use super::apply;
 use super::catalog::{self, CatalogQuery, RoleFacts};
+use super::sessions;
 use super::target::{Before, Identity, Reason, login_names};
 use crate::server::{self, Access, Server, Setup};
 
 /// A role on a server that may no longer be used.
 pub struct Withdrawn {
     pub server: Server,
-    /// The object's roles that can still log in.
+    /// The object's roles that can still log in, or have a session.
     pub logins: Vec<String>,
 }
 
-/// Reads which of the object's roles can still log in.
+/// Reads which of the object's roles can still log in, or have a session.
 pub(super) async fn read(
     setup: &Setup,
     server: Server,
@@ -27,18 +27,27 @@ pub(super) async fn read(
 ) -> Result<Withdrawn, Problem> {
     let session = setup.pools.read_only(&server.target).await?;
     let names = login_names(username);
+    let open = sessions::read(
+        &session,
+        names.iter().chain([&username.to_owned()]).cloned().collect(),
+    )
+    .await?;
     let mut logins = Vec::new();
     for name in names.iter().map(String::as_str).chain([username]) {
         let catalog = catalog::read(&session, &CatalogQuery::about(&server.viewer, name)).await?;
-        let ours = |role: &RoleFacts| {
-            let mark = role.mark.as_ref();
-            role.login && mark.is_some_and(|found| found.seal != Seal::Forged && identity.owns(&found.mark))
-        };
-        if catalog.role.as_ref().is_some_and(ours) {
+        let is_open = |role: &RoleFacts| role.login || open.contains_key(name);
+        let role = catalog.role.as_ref().filter(|role| is_ours(role, identity));
+        if role.is_some_and(is_open) {
             logins.push(name.to_owned());
         }
     }
     Ok(Withdrawn { server, logins })
+}
+
+/// Whether a role carries the object's mark, of this version or of an earlier one.
+pub(super) fn is_ours(role: &RoleFacts, identity: &Identity) -> bool {
+    let mark = role.mark.as_ref();
+    mark.is_some_and(|found| found.seal != Seal::Forged && identity.owns(&found.mark))
 }
 
 /// Disables the logins without waiting for any lock, and ends their sessions.
@@ -54,11 +63,11 @@ pub(super) async fn lock_out(
     write.may_write()?;
     let mut session = setup.pools.get(server).await?;
     let disable = |name: &String| Statement::new("ALTER ROLE ").ident(name).sql(" NOLOGIN");
-    session
-        .apply(&Batch::new(logins.iter().map(disable).collect()))
-        .await?;
-    for name in logins {
-        apply::terminate(&session, name).await?;
+    let disable = Batch::new(logins.iter().map(disable).collect());
+    let roles: Vec<&str> = logins.iter().map(String::as_str).collect();
+    sessions::apply(setup, &mut session, &disable, &roles).await?;
+    for name in roles {
+        sessions::end_all(&mut session, name).await?;
     }
     Ok(())
 }

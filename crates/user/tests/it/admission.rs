@@ -104,6 +104,17 @@ async fn a_spec_that_contradicts_itself_is_refused() {
             "Unsupported value: \"xml\"",
         ),
         (
+            with(
+                "databases",
+                json!([{ "name": "a", "schemas": [{ "name": "pg_catalog" }] }]),
+            ),
+            "belong to the server and to the operator",
+        ),
+        (
+            with("createDatabase", json!({ "schemas": ["app", "_stanchion"] })),
+            "belong to the server and to the operator",
+        ),
+        (
             with("databases", json!([{ "name": "a" }, { "name": "a" }])),
             "duplicate entries for key",
         ),

@@ -80,3 +80,48 @@ async fn the_own_database_may_refuse_connections() {
     })
     .await;
 }
+
+/// An adopted role stays, so nothing but this deletion revokes what it was granted in a database that refuses connections.
+#[tokio::test]
+async fn a_closed_database_keeps_no_grants_of_an_adopted_role() {
+    TestEnv::on_each_kind(async |env| {
+        let (role, other) = (env.group("LOGIN").await, unique::name("other"));
+        let server = env.database.server();
+        let owner = env.admin().user().to_owned();
+        server
+            .execute("postgres", &format!("CREATE DATABASE {other} OWNER {owner}"))
+            .await;
+        let operator = env.operator().await;
+        env.password("ada", "secret").await;
+        let spec = json!({
+            "existingRolePolicy": "Adopt", "databases": [{ "name": other, "privileges": ["CONNECT", "USAGE"] }],
+        });
+        if !env.sees_passwords() {
+            env.database
+                .execute(&format!("GRANT {role} TO {owner} WITH ADMIN OPTION"))
+                .await;
+            server
+                .execute(&other, &format!("ALTER SCHEMA public OWNER TO {owner}"))
+                .await;
+        }
+        env.user("ada", &role, spec).await;
+        env.ready("ada").await;
+        let held = format!("SELECT has_schema_privilege('{role}', 'public', 'USAGE') AND EXISTS (SELECT FROM \
+             pg_namespace, aclexplode(nspacl) a WHERE a.grantee = '{role}'::regrole)");
+        assert_eq!(server.scalar(&other, &held).await.as_deref(), Some("t"));
+        let allow = |yes: bool| format!("ALTER DATABASE {other} ALLOW_CONNECTIONS {yes}");
+        // This operator has no session there.
+        operator.kill().await;
+        server.execute("postgres", &allow(false)).await;
+        env.delete("ada").await;
+        let operator = env.operator().await;
+        let user = env.condition("ada", "Ready", "False", "CleanupBlocked").await;
+        assert!(message(&user, "Ready").contains(&other), "{user:?}");
+        server.execute("postgres", &allow(true)).await;
+        env.look_again(&operator, "ada").await;
+        env.gone("ada").await;
+        assert_eq!(server.scalar(&other, &held).await.as_deref(), Some("f"));
+        assert!(env.has_role(&role).await);
+    })
+    .await;
+}

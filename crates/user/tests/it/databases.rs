@@ -185,3 +185,37 @@ async fn only_one_object_creates_a_database() {
     env.gone("first").await;
     assert!(!exists(&env, &name).await);
 }
+
+/// A database that was renamed keeps its oid, which is derived from the old name. The object creates another one, with the
+/// next oid.
+#[tokio::test]
+async fn a_renamed_database_is_created_again() {
+    let env = TestEnv::new(any()).await;
+    let role = role_name();
+    let (made, renamed) = (format!("{role}_db"), format!("{role}_old"));
+    let operator = env.operator().await;
+    env.password("alice", "p").await;
+    let spec = json!({ "database": made, "createDatabase": { "enabled": true, "deletionPolicy": "Delete" } });
+    env.user("alice", &role, spec).await;
+    env.ready("alice").await;
+    let server = env.database.server();
+    let rename = format!("ALTER DATABASE {made} RENAME TO {renamed}");
+    let close =
+        format!("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{made}'");
+    operator.kill().await;
+    server.execute("postgres", &close).await;
+    server.execute("postgres", &rename).await;
+    let operator = env.operator().await;
+    env.look_again(&operator, "alice").await;
+    env.ready("alice").await;
+    let both = format!("SELECT count(*) FROM pg_database WHERE datname IN ('{made}', '{renamed}')");
+    assert_eq!(env.server_one(&both).await, "2");
+    env.delete("alice").await;
+    env.gone("alice").await;
+    let left =
+        format!("SELECT string_agg(datname, ',') FROM pg_database WHERE datname IN ('{made}', '{renamed}')");
+    assert_eq!(env.server_one(&left).await, renamed, "only its own one goes");
+    server
+        .execute("postgres", &format!("DROP DATABASE {renamed}"))
+        .await;
+}

@@ -1,6 +1,7 @@
 //! `deletionPolicy` and `onDelete`: what happens to a role and its objects.
 
 use serde_json::{Value, json};
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
 use stanchion_testkit::unique;
 
 use super::test_env::{TestEnv, any, message, role_name};
@@ -50,15 +51,77 @@ async fn a_retained_role_works_on_and_can_be_adopted() {
 /// Disable: the role stays and cannot log in.
 #[tokio::test]
 async fn a_disabled_role_stays_and_cannot_log_in() {
+    TestEnv::on_each_kind(async |env| {
+        let role = role_name();
+        let _operator = env.operator().await;
+        owner(&env, "leo", &role, json!({ "deletionPolicy": "Disable" })).await;
+        let session = env.database.connect(&role, "secret").await.unwrap();
+        session
+            .batch_execute("BEGIN; ALTER ROLE CURRENT_USER PASSWORD 'mine'")
+            .await
+            .unwrap();
+        env.delete("leo").await;
+        env.gone("leo").await;
+        assert!(env.has_role(&role).await);
+        assert!(!env.logs_in(&role, "secret").await);
+        assert!(
+            session.simple_query("SELECT 1").await.is_err(),
+            "its sessions end"
+        );
+        assert_eq!(env.one(&owner_of_kept()).await, role);
+    })
+    .await;
+}
+
+/// A session that the spec keeps goes on, and what it makes while the role is being dropped goes to the keeper like
+/// everything else.
+#[tokio::test]
+async fn what_is_made_during_a_deletion_is_kept() {
     let env = TestEnv::new(any()).await;
     let role = role_name();
+    let server = env.database.server();
+    let last = format!("zz_{role}");
+    server
+        .execute("postgres", &format!("CREATE DATABASE {last}"))
+        .await;
     let _operator = env.operator().await;
-    owner(&env, "leo", &role, json!({ "deletionPolicy": "Disable" })).await;
-    env.delete("leo").await;
-    env.gone("leo").await;
-    assert!(env.has_role(&role).await);
-    assert!(!env.logs_in(&role, "secret").await);
-    assert_eq!(env.one(&owner_of_kept()).await, role);
+    env.password("pat", "secret").await;
+    let spec = json!({
+        "privileges": ["CONNECT", "READ"], "onDelete": { "terminateSessions": false },
+        "databases": [{ "name": last, "privileges": ["CONNECT", "READ", "OWNER"] }],
+    });
+    env.database.execute("CREATE TABLE public.t (n int)").await;
+    env.user("pat", &role, spec).await;
+    env.ready("pat").await;
+    let session = server.connect(&role, "secret", &last).await.unwrap();
+    // The turn of the first database ends with this transaction.
+    let holder = server
+        .connect(ADMIN, ADMIN_PASSWORD, env.database.name())
+        .await
+        .unwrap();
+    holder
+        .batch_execute("BEGIN; GRANT SELECT ON public.t TO pg_monitor")
+        .await
+        .unwrap();
+    env.delete("pat").await;
+    let waits = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{}' AND wait_event_type = 'Lock'",
+        env.application
+    );
+    env.becomes(&waits, "1").await;
+    session
+        .batch_execute("CREATE TABLE public.kept AS SELECT 7 AS n")
+        .await
+        .unwrap();
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    env.gone("pat").await;
+    let owner = "SELECT tableowner FROM pg_tables WHERE tablename = 'kept'";
+    let owner = server.scalar(&last, owner).await.unwrap_or_default();
+    assert!(owner.starts_with("stanchion_kept_"), "{owner}");
+    drop((session, holder));
+    server
+        .execute("postgres", &format!("DROP DATABASE {last} WITH (FORCE)"))
+        .await;
 }
 
 /// Drop: what it owns is dropped with it, except databases, which need an explicit request.
@@ -141,4 +204,45 @@ async fn owned_objects_are_reassigned_to_a_named_role() {
     env.gone("oda").await;
     assert_eq!(env.one(&owner_of_kept()).await, new_owner);
     assert_eq!(env.one("SELECT n FROM s.kept").await, "7");
+}
+
+/// A role that would give everything to itself, or to its own login, keeps it: nothing of it is dropped. It goes once the
+/// spec names another role.
+#[tokio::test]
+async fn a_role_cannot_be_its_own_new_owner() {
+    let env = TestEnv::new(any()).await;
+    let _operator = env.operator().await;
+    let new_owner = env.group("").await;
+    for (name, end, more) in [
+        ("self", "", json!({})),
+        (
+            "login",
+            "_a",
+            json!({ "passwordSecretRef": null, "password": { "generate": {}, "rotation": { "strategy": "DualUser" } } }),
+        ),
+    ] {
+        let role = role_name();
+        env.password(name, "secret").await;
+        env.user(name, &role, more).await;
+        env.ready(name).await;
+        let table = format!("kept_{name}");
+        let make = format!("CREATE TABLE public.{table} (n int); ALTER TABLE public.{table} OWNER TO {role}");
+        env.database.execute(&make).await;
+        let own = format!("{role}{end}");
+        env.patch(name, json!({ "spec": { "onDelete": { "reassignTo": own } } }))
+            .await;
+        env.condition(name, "Ready", "False", "InvalidSpec").await;
+        env.delete(name).await;
+        let user = env.condition(name, "Ready", "False", "CleanupBlocked").await;
+        assert!(message(&user, "Ready").contains(&own), "{user:?}");
+        let owner = format!("SELECT tableowner FROM pg_tables WHERE tablename = '{table}'");
+        assert_eq!(env.one(&owner).await, role);
+        env.patch(
+            name,
+            json!({ "spec": { "onDelete": { "reassignTo": new_owner } } }),
+        )
+        .await;
+        env.gone(name).await;
+        assert_eq!(env.one(&owner).await, new_owner);
+    }
 }

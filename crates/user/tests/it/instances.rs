@@ -1,5 +1,7 @@
 //! `PostgresInstance`: who may use a server, its connection, and its status.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
@@ -262,5 +264,20 @@ async fn the_conditions_say_whether_the_server_was_verified() {
             })
             .await;
     }
+    // An application finds the CA of a server that it is to verify beside the address.
+    let spec = json!({
+        "instanceRef": { "name": "main" }, "database": "app", "credentialsSecret": { "name": "out" },
+    });
+    env.user("alice", &format!("alice_{}", server.port()), spec).await;
+    let values = env.values("out").await;
+    let target = stanchion_postgres::ConnectionConfig::parse(&values["uri"].clone().into()).unwrap();
+    assert_eq!(target.tls(), stanchion_postgres::TlsMode::VerifyFull);
+    let connect = async |ca: Option<String>| {
+        let target = target.clone().with_tls(target.tls(), ca);
+        stanchion_postgres::Session::connect(&target, &stanchion_postgres::Timeouts::default(), Arc::new(()))
+            .await
+    };
+    assert!(connect(None).await.is_err());
+    assert!(connect(Some(values["ca.crt"].clone())).await.is_ok());
     std::fs::remove_file(&hba).unwrap();
 }

@@ -76,12 +76,22 @@ async fn given_passwords_in_every_form() {
         Some(("True".into(), "UserCreated".into()))
     );
     assert_eq!(env.values("out").await["password"], "in the clear");
+    // Also if it is to have another name: it is the only one that has the password.
+    let mut renamed = request.clone();
+    renamed["credentialsSecret"] = json!({ "name": "other" });
+    renamed["password"] = json!({ "encoding": "passthrough" });
+    env.user("alice", &role, renamed).await;
+    env.ready("alice").await;
+    assert_eq!(env.values("out").await["password"], "in the clear");
     env.secret("alice", json!({ "wrong": "x" })).await;
     let user = env
         .condition("alice", "PasswordSynced", "False", "SecretKeyMissing")
         .await;
     assert!(message(&user, "PasswordSynced").contains("\"password\""));
     assert!(env.logs_in(&role, "in the clear").await);
+    env.password("alice", "in the clear").await;
+    assert_eq!(env.values("other").await["password"], "in the clear");
+    env.wait().gone(&env.secrets(), "out").await;
 
     let none = json!({ "passwordSecretRef": null, "password": { "disabled": true } });
     env.user("alice", &role, none).await;
@@ -182,7 +192,10 @@ async fn generated_passwords_are_replaced_when_they_are_due() {
 /// `terminateSessions`: a stolen session ends with the password that opened it.
 #[tokio::test]
 async fn sessions_end_with_their_password() {
-    let env = TestEnv::new(any()).await;
+    TestEnv::on_each_kind(async |env| end_with_their_password(&env).await).await;
+}
+
+async fn end_with_their_password(env: &TestEnv) {
     let (role, _operator) = (role_name(), env.operator().await);
     let rotation = json!({ "terminateSessions": true });
     env.user("alice", &role, generated(&rotation)).await;
@@ -197,11 +210,66 @@ async fn sessions_end_with_their_password() {
     .await;
 }
 
+/// A session of an earlier password, or of a retired login, that is still there ends when the operator sees it: after a
+/// crash between the change and the end of the sessions, and when `terminateSessions` is set later.
+#[tokio::test]
+async fn a_session_that_outlived_its_password_ends() {
+    TestEnv::on_each_kind(async |env| {
+        let operator = env.operator().await;
+        for (name, strategy) in [("one", "InPlace"), ("two", "DualUser")] {
+            let role = role_name();
+            let rotation = |ends: bool| {
+                let mut rotation = json!({ "strategy": strategy, "terminateSessions": ends });
+                if strategy == "DualUser" {
+                    rotation["gracePeriod"] = json!("0s");
+                }
+                generated(&rotation)
+            };
+            env.user(name, &role, rotation(false)).await;
+            let user = env.ready(name).await;
+            let before = password(&user).last_changed;
+            let first = env.values(&format!("{name}-credentials")).await;
+            let stolen = env
+                .database
+                .connect(&first["username"], &first["password"])
+                .await
+                .unwrap();
+            env.annotate(name, "db.example.com/rotate-at", &Timestamp::now().to_string())
+                .await;
+            env.until(name, |user| password(user).last_changed > before).await;
+            env.ready(name).await;
+            assert!(!env.logs_in(&first["username"], &first["password"]).await);
+            let second = env.values(&format!("{name}-credentials")).await;
+            let fresh = env
+                .database
+                .connect(&second["username"], &second["password"])
+                .await
+                .unwrap();
+            assert!(!stolen.is_closed());
+            env.user(name, &role, rotation(true)).await;
+            wait::eventually(WAIT_TIMEOUT, "the end of the session", async || {
+                stolen.is_closed()
+            })
+            .await;
+            env.look_again(&operator, name).await;
+            env.ready(name).await;
+            assert!(
+                fresh.simple_query("SELECT 1").await.is_ok(),
+                "that of the new password stays"
+            );
+        }
+    })
+    .await;
+}
+
 /// `DualUser`: an open session of the old login continues, new ones work until the grace period ends, the role owns
 /// what either creates; with one login again, no other is left.
 #[tokio::test]
 async fn two_logins_take_turns() {
-    let env = TestEnv::new(any()).await;
+    TestEnv::on_each_kind(async |env| take_turns(&env).await).await;
+}
+
+async fn take_turns(env: &TestEnv) {
     let (role, operator) = (role_name(), env.operator().await);
     let mut request =
         generated(&json!({ "strategy": "DualUser", "gracePeriod": "24h", "terminateSessions": true }));
@@ -283,6 +351,54 @@ async fn two_logins_take_turns() {
     for role in [&role, &a, &b] {
         assert!(!env.has_role(role).await, "{role}");
     }
+}
+
+/// From one login to two and back, with a new password in between: only the new one works, whether or not the administrator
+/// may read what is stored.
+#[tokio::test]
+async fn a_change_of_the_strategy_revives_no_password() {
+    TestEnv::on_each_kind(async |env| {
+        let (role, _operator) = (role_name(), env.operator().await);
+        let one = generated(&json!({ "strategy": "InPlace" }));
+        let two = generated(&json!({ "strategy": "DualUser", "gracePeriod": "0s" }));
+        let secret = async || env.values("alice-credentials").await;
+        env.user("alice", &role, one.clone()).await;
+        env.ready("alice").await;
+        let first = secret().await["password"].clone();
+        let mut old = vec![(role.clone(), first.clone())];
+        let mut before = first;
+        for _ in 0..2 {
+            env.user("alice", &role, two.clone()).await;
+            env.ready("alice").await;
+            let user = secret().await;
+            assert!(env.logs_in(&user["username"], &user["password"]).await);
+            old.push((user["username"].clone(), user["password"].clone()));
+            env.annotate("alice", "db.example.com/rotate-at", &Timestamp::now().to_string())
+                .await;
+            wait::eventually(WAIT_TIMEOUT, "a new password", async || {
+                secret().await["password"] != before
+            })
+            .await;
+            let user = secret().await;
+            wait::eventually(WAIT_TIMEOUT, "its login", async || {
+                env.logs_in(&user["username"], &user["password"]).await
+            })
+            .await;
+            old.push((user["username"].clone(), user["password"].clone()));
+            env.user("alice", &role, one.clone()).await;
+            env.ready("alice").await;
+            let now = secret().await;
+            assert_eq!(now["username"], role);
+            assert!(env.logs_in(&role, &now["password"]).await);
+            for (login, password) in &old {
+                let is_current = *login == role && *password == now["password"];
+                assert!(is_current || !env.logs_in(login, password).await, "{login}");
+            }
+            before = now["password"].clone();
+            old.push((role.clone(), before.clone()));
+        }
+    })
+    .await;
 }
 
 /// F17: an administrator that may not switch the server's log off is reported, with the statement that grants it.

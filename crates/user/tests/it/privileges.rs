@@ -2,9 +2,9 @@
 
 use serde_json::json;
 use stanchion_testkit::postgres::versions;
-use stanchion_testkit::unique;
+use stanchion_testkit::{unique, wait};
 
-use super::test_env::{TestEnv, any, role_name};
+use super::test_env::{TestEnv, WAIT_TIMEOUT, any, role_name};
 
 /// Privileges on the database, and bundles in the schema `public`; those that leave the spec are revoked.
 #[tokio::test]
@@ -147,4 +147,49 @@ async fn several_databases_with_schemas() {
             .iter()
             .any(|grant| grant.database.as_deref() == Some(&other))
     );
+}
+
+/// What a third party granted stays, as far as only it may revoke it, and keeps nothing else from being changed.
+#[tokio::test]
+async fn grants_of_third_parties_block_no_change() {
+    TestEnv::on_every_version(async |env| {
+        let (role, bob, dba, group) = (role_name(), env.group("").await, env.group("").await, role_name());
+        let _operator = env.operator().await;
+        let admin = env.admin().user().to_owned();
+        let owner = format!("SET ROLE {admin}; CREATE TABLE public.t (n int); GRANT SELECT ON public.t TO {bob} WITH GRANT OPTION");
+        env.database.execute(&format!("ALTER SCHEMA public OWNER TO {admin}; {owner}")).await;
+        env.password("group", "p").await;
+        env.user("group", &group, json!({})).await;
+        env.ready("group").await;
+        env.password("alice", "first").await;
+        let spec = |words: &[&str]| json!({ "privileges": words, "memberOf": [{ "role": group }] });
+        env.user("alice", &role, spec(&["CONNECT", "SELECT"])).await;
+        env.ready("alice").await;
+        env.database
+            .execute(&format!("SET ROLE {bob}; GRANT SELECT ON public.t TO {role}"))
+            .await;
+        env.database
+            .execute(&format!("GRANT {group} TO {dba} WITH ADMIN OPTION; SET ROLE {dba}; GRANT {group} TO {role} WITH ADMIN OPTION"))
+            .await;
+        env.user("alice", &role, spec(&["CONNECT"])).await;
+        env.ready("alice").await;
+        env.password("alice", "second").await;
+        wait::eventually(WAIT_TIMEOUT, "the new password", async || {
+            env.logs_in(&role, "second").await
+        })
+        .await;
+        env.ready("alice").await;
+        let grantors = format!(
+            "SELECT string_agg(a.grantor::regrole::text, ',') FROM pg_class, aclexplode(relacl) a \
+             WHERE relname = 't' AND a.grantee = '{role}'::regrole"
+        );
+        assert_eq!(env.one(&grantors).await, bob, "only that of the third party is left");
+        let admin_option = format!(
+            "SELECT bool_or(m.admin_option) FROM pg_auth_members m WHERE m.member = '{role}'::regrole AND m.roleid = '{group}'::regrole"
+        );
+        if env.sees_passwords() {
+            assert_eq!(env.one(&admin_option).await, "f");
+        }
+    })
+    .await;
 }

@@ -3,6 +3,7 @@
 
 mod boundary;
 mod handover;
+mod locks;
 mod marks;
 mod powers;
 mod tenants;

@@ -43,6 +43,8 @@ pub struct DatabaseFacts {
     pub owner_mark: Option<Found>,
     /// Privileges of the role itself.
     pub granted: BTreeSet<String>,
+    /// Those of them that a REVOKE of the administrator takes.
+    pub revocable: BTreeSet<String>,
     /// Privileges of PUBLIC.
     pub public: BTreeSet<String>,
 }
@@ -52,9 +54,11 @@ const DATABASES: &str = concat!(
     "SELECT d.datname::pg_catalog.text, pg_catalog.pg_get_userbyid(d.datdba)::pg_catalog.text, d.datallowconn, \
        coalesce(held.ours, '{}'), coalesce(held.public, '{}'), pg_catalog.pg_has_role(d.datdba, 'USAGE'), d.oid, d.datistemplate, \
        coalesce(pg_catalog.shobj_description(d.oid, 'pg_database'), ''), \
-       coalesce(pg_catalog.shobj_description(d.datdba, 'pg_authid'), '') \
+       coalesce(pg_catalog.shobj_description(d.datdba, 'pg_authid'), ''), coalesce(held.revocable, '{}') \
      FROM pg_catalog.pg_database d CROSS JOIN LATERAL ( \
        SELECT pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee <> 0) AS ours, \
+              pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee <> 0 \
+                AND a.grantor IN (d.datdba, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user))) AS revocable, \
               pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee = 0) AS public FROM ",
     exploded!("coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))"),
     " a WHERE a.grantee IN (0, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2))) held \
@@ -84,6 +88,7 @@ pub(super) fn database(viewer: &Viewer, row: &Row) -> Result<(String, DatabaseFa
         open: row.try_get(2)?,
         granted: words(3)?,
         public: words(4)?,
+        revocable: words(10)?,
         oid: row.try_get(6)?,
         template: row.try_get(7)?,
         text: text.to_owned(),
@@ -102,8 +107,9 @@ pub struct Contents {
     pub extensions: BTreeSet<String>,
     /// What the role holds: a privilege on a schema's tables counts if no table lacks it.
     pub held: BTreeSet<Held>,
-    /// The same for single tables, sequences and functions: it counts if any of them has it. A grant must cover all of
-    /// them, and a revocation must leave none.
+    /// What a REVOKE of the administrator takes: a privilege that the owner or the administrator granted on the schema, or
+    /// on any of its tables, sequences and functions. A grant must cover all of them, and a revocation must leave none. What
+    /// a third party granted stays: only it could revoke that.
     pub partly: BTreeSet<Held>,
     /// Whether PUBLIC may create in the schema `public`.
     pub public_creates: bool,
@@ -177,12 +183,22 @@ const ON_FUNCTIONS: &str = concat!(
     " a WHERE a.grantee = r.oid AND a.privilege_type = 'EXECUTE'))"
 );
 
+/// The grants of the owner or of the administrator on the schemas themselves.
+const ON_ANY_SCHEMA: &str = concat!(
+    "SELECT DISTINCT 'Schema', n.nspname::pg_catalog.text, NULL::pg_catalog.text, a.privilege_type \
+     FROM pg_catalog.pg_namespace n CROSS JOIN LATERAL ",
+    exploded!("coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))"),
+    " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND n.nspname = ANY ($1) \
+      AND a.grantor IN (n.nspowner, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user))"
+);
+
 const ON_ANY_RELATION: &str = concat!(
     "SELECT DISTINCT CASE c.relkind WHEN 'S' THEN 'Sequences' ELSE 'Tables' END, n.nspname::pg_catalog.text, \
        NULL::pg_catalog.text, a.privilege_type \
      FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL ",
     exploded!("c.relacl"),
     " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND a.grantee <> c.relowner \
+      AND a.grantor IN (c.relowner, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)) \
       AND n.nspname = ANY ($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')"
 );
 
@@ -191,6 +207,7 @@ const ON_ANY_FUNCTION: &str = concat!(
      FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace CROSS JOIN LATERAL ",
     exploded!("p.proacl"),
     " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND a.grantee <> p.proowner \
+      AND a.grantor IN (p.proowner, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)) \
       AND n.nspname = ANY ($1)"
 );
 
@@ -214,6 +231,7 @@ pub(crate) fn queries(role: &str, schemas: &[String]) -> Vec<Query> {
         DEFAULTS,
         ON_RELATIONS,
         ON_FUNCTIONS,
+        ON_ANY_SCHEMA,
         ON_ANY_RELATION,
         ON_ANY_FUNCTION,
     ];
@@ -234,7 +252,16 @@ pub(crate) async fn read(
 
 /// Decodes the answers to [`queries`].
 pub(crate) fn answer(viewer: &Viewer, results: &[Vec<Row>]) -> Result<Contents, Unexpected> {
-    let [schemas, extensions, public, held @ .., any_relation, any_function] = results else {
+    let [
+        schemas,
+        extensions,
+        public,
+        held @ ..,
+        any_schema,
+        any_relation,
+        any_function,
+    ] = results
+    else {
         return Err(Unexpected);
     };
     let all = |rows: &[&Vec<Row>]| {
@@ -254,7 +281,7 @@ pub(crate) fn answer(viewer: &Viewer, results: &[Vec<Row>]) -> Result<Contents, 
             .collect::<Result<_, _>>()?,
         public_creates: public.first().ok_or(Unexpected)?.try_get(0)?,
         held: all(&held.iter().collect::<Vec<_>>())?,
-        partly: all(&[any_relation, any_function])?,
+        partly: all(&[any_schema, any_relation, any_function])?,
     })
 }
 

@@ -2,6 +2,7 @@
 //! what is in them.
 
 pub(crate) mod databases;
+mod memberships;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +15,9 @@ use stanchion_postgres::server::Powers;
 use stanchion_postgres::{Query, ReadSession, Row, Server};
 
 use self::databases::DatabaseFacts;
+pub(crate) use self::memberships::MembershipFacts;
+#[cfg(test)]
+pub(crate) use self::memberships::MembershipGrant;
 use crate::rules::Rules;
 
 /// The rules and marks for an inspection.
@@ -46,10 +50,19 @@ pub struct Catalog {
     pub user_parameters: BTreeSet<String>,
     /// The requested parameters that the server has.
     pub parameters: BTreeSet<String>,
-    /// The requested extensions that the server has, and whether PostgreSQL trusts them.
-    pub extensions: BTreeMap<String, bool>,
+    /// The requested extensions that the server has.
+    pub extensions: BTreeMap<String, ExtensionFacts>,
     /// The administrator's powers over the role.
     pub powers: Powers,
+}
+
+/// An extension that the server offers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtensionFacts {
+    /// Whether PostgreSQL trusts it to everybody who may create in the database.
+    pub trusted: bool,
+    /// The extensions that have to exist before.
+    pub requires: Vec<String>,
 }
 
 /// Properties of a role.
@@ -109,18 +122,6 @@ pub struct Reach {
     pub create_role: bool,
 }
 
-/// Properties of a membership.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MembershipFacts {
-    pub admin: bool,
-    /// INHERIT OPTION; before PostgreSQL 16 an attribute of the member.
-    pub inherit: Option<bool>,
-    /// SET OPTION; before PostgreSQL 16 always true.
-    pub set: Option<bool>,
-    /// The grantors. From PostgreSQL 16 on, the grant of each has to be revoked separately.
-    pub grantors: Vec<String>,
-}
-
 /// The server returned something that this version cannot read.
 #[derive(Debug)]
 pub struct Unexpected;
@@ -151,16 +152,6 @@ FROM pg_catalog.pg_roles r WHERE r.rolname = $1";
 
 const STORED: &str = "SELECT rolpassword FROM pg_catalog.pg_authid WHERE rolname = $1";
 
-/// Several grantors may have granted one membership; its strongest options apply. `to_jsonb` because the columns of the
-/// options are new in PostgreSQL 16.
-const MEMBERSHIPS: &str = "\
-SELECT pg_catalog.pg_get_userbyid(m.roleid)::pg_catalog.text, pg_catalog.bool_or(m.admin_option), \
-       pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'inherit_option')::pg_catalog.bool), \
-       pg_catalog.bool_or((pg_catalog.to_jsonb(m) ->> 'set_option')::pg_catalog.bool), \
-       pg_catalog.array_agg(pg_catalog.pg_get_userbyid(m.grantor)::pg_catalog.text ORDER BY m.grantor) \
-FROM pg_catalog.pg_auth_members m \
-WHERE m.member = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $1) GROUP BY m.roleid";
-
 /// A role that may run programs, or read and write files, as the server can make itself superuser; a managed service
 /// has its own superusers.
 const EXISTING: &str = "\
@@ -180,8 +171,10 @@ JOIN pg_catalog.pg_roles r ON r.oid = found.oid GROUP BY found.name";
 const PARAMETERS: &str = "\
 SELECT pg_catalog.lower(name), context = 'user' FROM pg_catalog.pg_settings WHERE pg_catalog.lower(name) = ANY ($1)";
 const EXTENSIONS: &str = "\
-SELECT name::pg_catalog.text, pg_catalog.bool_or(trusted) FROM pg_catalog.pg_available_extension_versions \
-WHERE name = ANY ($1) GROUP BY 1";
+SELECT v.name::pg_catalog.text, pg_catalog.bool_or(v.trusted), \
+       coalesce(pg_catalog.max(v.requires::pg_catalog.text) FILTER (WHERE v.version = a.default_version), '{}')::pg_catalog.text[] \
+FROM pg_catalog.pg_available_extension_versions v JOIN pg_catalog.pg_available_extensions a ON a.name = v.name \
+WHERE v.name = ANY ($1) GROUP BY 1";
 const NOTHING: &str = "SELECT WHERE false AND $1 = '{}'::pg_catalog.text[]";
 
 /// The subjects of the queries.
@@ -220,7 +213,7 @@ impl CatalogQuery {
         vec![
             Server::query(),
             Query::new(ROLE).text(&self.role),
-            Query::new(MEMBERSHIPS).text(&self.role),
+            memberships::query(&self.role),
             Query::new(EXISTING).texts(self.roles.iter().chain([&self.role]).cloned().collect()),
             databases::query(self.databases.iter().chain(&self.template), &self.role),
             Powers::query(vec![self.role.clone()]),
@@ -258,7 +251,10 @@ impl CatalogQuery {
             viewer: self.viewer.clone(),
             server: Server::of_row(server.first().ok_or(Unexpected)?)?,
             role: role.first().map(|row| self.role_facts(row)).transpose()?,
-            memberships: memberships.iter().map(membership).collect::<Result<_, _>>()?,
+            memberships: memberships
+                .iter()
+                .map(memberships::membership)
+                .collect::<Result<_, _>>()?,
             existing: existing
                 .iter()
                 .map(|row| self.existing(row))
@@ -273,7 +269,7 @@ impl CatalogQuery {
             parameters: parameters.into_keys().collect(),
             extensions: extensions
                 .iter()
-                .map(|row| Ok((row.try_get(0)?, row.try_get(1)?)))
+                .map(extension)
                 .collect::<Result<_, Unexpected>>()?,
             powers: Powers::of_rows(powers)?
                 .get(&self.role)
@@ -300,12 +296,10 @@ pub(crate) async fn read(session: &ReadSession, query: &CatalogQuery) -> Result<
     Ok(catalog)
 }
 
-fn membership(row: &Row) -> Result<(String, MembershipFacts), Unexpected> {
-    let facts = MembershipFacts {
-        admin: row.try_get(1)?,
-        inherit: row.try_get(2)?,
-        set: row.try_get(3)?,
-        grantors: row.try_get(4)?,
+fn extension(row: &Row) -> Result<(String, ExtensionFacts), Unexpected> {
+    let facts = ExtensionFacts {
+        trusted: row.try_get(1)?,
+        requires: row.try_get(2)?,
     };
     Ok((row.try_get(0)?, facts))
 }

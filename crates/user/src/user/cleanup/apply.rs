@@ -4,17 +4,17 @@ use stanchion_api::user::OwnedObjects;
 use stanchion_kernel::Problem;
 use stanchion_postgres::handover::{self, Disarmed, Keeper};
 use stanchion_postgres::lock::{ROLES, TURN};
-use stanchion_postgres::{
-    Batch, Begin, ConnectionConfig, Error, Pooled, Query, Row, RowError, Session, Statement,
-};
+use stanchion_postgres::{Batch, Begin, ConnectionConfig, Error, Pooled, Row, RowError, Session, Statement};
 
-use super::observe::{CleanupRole, read_role};
+use super::observe::{self, CleanupRole, read_role};
 use super::plan::{self, CleanupPlan, Disposition, NewOwner};
 use super::{CleanupTarget, Removed};
 use crate::server::{self, Setup};
-use crate::user::apply::terminate;
-use crate::user::catalog::{self, CatalogQuery, Unexpected, Viewer, databases};
+use crate::user::catalog::{Unexpected, Viewer};
+use crate::user::failed::Failed;
 use crate::user::plan::grants;
+use crate::user::schemas::Given;
+use crate::user::sessions;
 
 /// Applies the plan.
 pub(super) async fn apply(
@@ -73,9 +73,10 @@ impl Removal<'_> {
             return Ok(());
         };
         // At once: a lock that anybody can take must not keep a login open.
-        session.apply(&Batch::new(plan::disable_login(&role))).await?;
-        if self.cleanup.on_delete.terminate_sessions {
-            terminate(&session, self.name).await?;
+        self.lock_out(&mut session, plan::disable_login(&role)).await?;
+        let join = plan::act_as(&role);
+        if !join.is_empty() {
+            session.apply(&Batch::new(join)).await?;
         }
         // Its sessions could create objects until now.
         let Some(role) = read_role(&session, self.viewer, self.name, self.cleanup).await? else {
@@ -95,9 +96,7 @@ impl Removal<'_> {
                 Err(error) if is_gone(&error) => {}
                 Err(error) => return Err(error.into()),
                 Ok((_turn, mut session)) => {
-                    let new_owner = (here.owned > 0).then_some(here.oid);
-                    self.drop_owned(&mut session, &role, new_owner, Vec::new())
-                        .await?;
+                    self.drop_owned(&mut session, &role, here.oid, Vec::new()).await?;
                 }
             }
         }
@@ -108,8 +107,7 @@ impl Removal<'_> {
         };
         let dropped = plan::drop_role(self.name);
         let ended = if let Some(shared) = role.dependencies.get("") {
-            let new_owner = (shared.owned > 0).then_some(shared.oid);
-            self.drop_owned(&mut session, &role, new_owner, vec![dropped])
+            self.drop_owned(&mut session, &role, shared.oid, vec![dropped])
                 .await
         } else {
             let batch = Batch::new(vec![dropped]).locked(ROLES);
@@ -143,40 +141,46 @@ impl Removal<'_> {
 
     /// Reassigns or drops what the role owns in the session's database, to the new owner for the database with this
     /// oid, and revokes its privileges: in one transaction, which also disarms what would run with its owner's
-    /// privileges.
+    /// privileges. This transaction counts what the role owns: a member of the role, or a session that the spec keeps, can
+    /// have made something since the last count.
     async fn drop_owned(
         &mut self,
         session: &mut Session,
         role: &CleanupRole,
-        database: Option<u32>,
+        database: u32,
         last: Vec<Statement>,
     ) -> Result<(), Failed> {
-        let reassigns = self.cleanup.on_delete.owned_objects == OwnedObjects::Reassign;
-        let keeper = database.filter(|_| reassigns).map(|oid| self.keeper(oid));
+        let owned = self.cleanup.on_delete.owned_objects;
+        let keeper = self.keeper(database);
         let begin = Begin {
             lock: Some(ROLES),
             ..Begin::default()
         };
-        let queries: Vec<Query> = keeper
-            .iter()
-            .flat_map(|keeper| [handover::armed(self.name), keeper.query()])
-            .collect();
+        let queries = [
+            observe::owned(self.name),
+            handover::armed(self.name),
+            keeper.query(),
+        ];
         let (transaction, rows) = session.begin(&begin, &queries).await.map_err(Failed::Sql)?;
         let mut armed = Disarmed::default();
-        let new_owner = match &keeper {
-            None => None,
-            Some(keeper) => {
-                armed = first(&rows, 0)
+        let new_owner = match (owned, observe::owned_here(first(&rows, 0), database)?) {
+            (_, 0) | (OwnedObjects::Drop, _) => None,
+            (OwnedObjects::Block, count) => {
+                let place = transaction.session().target().database();
+                return Err(plan::owns(self.name, &format!("{count} in database {place}")).into());
+            }
+            (OwnedObjects::Reassign, _) => {
+                armed = first(&rows, 1)
                     .map(Disarmed::of_rows)
                     .transpose()
                     .map_err(unexpected)?
                     .unwrap_or_default();
-                let found = first(&rows, 1)
+                let found = first(&rows, 2)
                     .map(Keeper::facts)
                     .transpose()
                     .map_err(unexpected)?
                     .unwrap_or_default();
-                Some(NewOwner::of(self.cleanup, role, keeper, &found)?)
+                Some(NewOwner::of(self.cleanup, role, &keeper, &found)?)
             }
         };
         let mut statements = plan::drop_owned(role, new_owner);
@@ -197,10 +201,16 @@ impl Removal<'_> {
         for database in grants::databases(&self.cleanup.before.grants) {
             let address = server::database(self.admin, &database)?;
             let (_turn, mut session) = match self.setup.pools.exclusive(&address, TURN).await {
-                Err(error) if is_gone(&error) => continue,
+                Err(error) if error.sqlstate() == Some("3D000") => continue,
+                Err(error) if error.is_closed_database() => return Err(closed(self.name, &error)),
                 other => other?,
             };
-            let statements = self.left_over(&session, &database).await?;
+            let given = Given {
+                role: self.name,
+                database: &database,
+                grants: &self.cleanup.before.grants,
+            };
+            let statements = given.left_over(&session, self.viewer, None).await?;
             session.apply(&Batch::new(statements).locked(ROLES)).await?;
         }
         if let Some((mut session, role)) = self.read_role().await? {
@@ -210,21 +220,16 @@ impl Removal<'_> {
         self.release(false).await
     }
 
-    /// The statements that revoke what earlier reconciles granted in this database and is still held.
-    async fn left_over(&self, session: &Session, database: &str) -> Result<Vec<Statement>, Problem> {
-        let here = grants::within(database, &self.cleanup.before.grants);
-        let query = CatalogQuery {
-            databases: vec![database.into()],
-            ..CatalogQuery::about(self.viewer, self.name)
-        };
-        let catalog = catalog::read(session, &query).await?;
-        let schemas: Vec<String> = here.iter().filter_map(|grant| grant.schema.clone()).collect();
-        let contents = databases::read(session, self.viewer, self.name, &schemas).await?;
-        let Some(facts) = catalog.databases.get(database) else {
-            return Ok(Vec::new());
-        };
-        let changes = grants::diff(self.name, &[], &here, facts, &contents);
-        Ok(changes.into_iter().map(|change| change.statement).collect())
+    /// Takes the login away, at once, and ends its sessions, unless the spec keeps them.
+    async fn lock_out(&self, session: &mut Session, disable: Vec<Statement>) -> Result<(), Problem> {
+        let disable = Batch::new(disable);
+        if !disable.statements.is_empty() {
+            sessions::apply(self.setup, session, &disable, &[self.name]).await?;
+        }
+        if self.cleanup.on_delete.terminate_sessions {
+            sessions::end_all(session, self.name).await?;
+        }
+        Ok(())
     }
 
     /// The role stays, and another object may adopt it.
@@ -236,32 +241,11 @@ impl Removal<'_> {
             let disable = Statement::new("ALTER ROLE ")
                 .ident(self.name)
                 .sql(" NOLOGIN PASSWORD NULL");
-            session.apply(&Batch::new(vec![disable])).await?;
+            self.lock_out(&mut session, vec![disable]).await?;
         }
         let statements: Vec<Statement> = plan::unmark(&role).into_iter().collect();
         session.apply(&Batch::new(statements).locked(ROLES)).await?;
         Ok(())
-    }
-}
-
-/// Why a step failed: the server's error, or our own.
-enum Failed {
-    Sql(Error),
-    Ours(Problem),
-}
-
-impl From<Problem> for Failed {
-    fn from(problem: Problem) -> Self {
-        Self::Ours(problem)
-    }
-}
-
-impl From<Failed> for Problem {
-    fn from(failed: Failed) -> Self {
-        match failed {
-            Failed::Sql(error) => error.into(),
-            Failed::Ours(problem) => problem,
-        }
     }
 }
 
@@ -271,6 +255,15 @@ fn first(rows: &[Vec<Row>], index: usize) -> Option<&[Row]> {
 
 fn unexpected(_: RowError) -> Problem {
     Unexpected.into()
+}
+
+/// Nothing would show later that the role still holds something there.
+fn closed(role: &str, error: &Error) -> Problem {
+    let message = format!(
+        "role {role} keeps what it was granted in database {:?}, which refuses connections (55000); allow them",
+        error.database()
+    );
+    plan::blocked(message).caused_by(error.clone())
 }
 
 /// Whether the database does not exist, or refuses connections.

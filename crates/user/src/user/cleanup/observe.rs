@@ -51,6 +51,13 @@ FROM pg_catalog.pg_shdepend s JOIN pg_catalog.pg_roles r ON r.oid = s.refobjid A
 LEFT JOIN pg_catalog.pg_database d ON d.oid = s.dbid \
 WHERE s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass GROUP BY d.datname, d.oid";
 
+/// The same now, in the session's database and on the server itself.
+const OWNED: &str = "\
+SELECT pg_catalog.count(*) FILTER (WHERE s.dbid = d.oid), pg_catalog.count(*) FILTER (WHERE s.dbid = 0) \
+FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.rolname = $1 \
+JOIN pg_catalog.pg_shdepend s ON s.refclassid = 'pg_catalog.pg_authid'::pg_catalog.regclass AND s.refobjid = r.oid \
+  AND s.deptype = 'o' WHERE d.datname = pg_catalog.current_database()";
+
 const OWNED_DATABASES: &str = "\
 SELECT d.datname::pg_catalog.text, d.oid FROM pg_catalog.pg_database d \
 JOIN pg_catalog.pg_roles r ON r.oid = d.datdba WHERE r.rolname = $1 ORDER BY 1";
@@ -123,8 +130,23 @@ fn names(rows: &[Row]) -> Result<Vec<String>, Unexpected> {
     Ok(names)
 }
 
-fn owned(row: &Row) -> Result<(String, u32), Unexpected> {
+fn owned_database(row: &Row) -> Result<(String, u32), Unexpected> {
     Ok((row.try_get(0)?, row.try_get(1)?))
+}
+
+/// The query for what a role owns where the session is, for the transaction that removes it.
+pub(super) fn owned(role: &str) -> Query {
+    Query::new(OWNED).text(role)
+}
+
+/// The number of objects that removing the role here would drop. Shared objects (under the oid 0) come last, and with
+/// them what was made in this database since its turn.
+pub(super) fn owned_here(rows: Option<&[Row]>, database: u32) -> Result<i64, Unexpected> {
+    let Some(row) = rows.and_then(<[Row]>::first) else {
+        return Ok(0);
+    };
+    let (here, shared): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+    Ok(if database == 0 { here + shared } else { here })
 }
 
 /// Reads one role; `None` if it is gone.
@@ -152,7 +174,7 @@ pub(super) async fn read_role(
         name: name.to_owned(),
         catalog,
         dependencies,
-        databases: databases.iter().map(owned).collect::<Result<_, _>>()?,
+        databases: databases.iter().map(owned_database).collect::<Result<_, _>>()?,
     }))
 }
 

@@ -11,12 +11,13 @@ use stanchion_kernel::Problem;
 use stanchion_kernel::marks::{Bearer, Found, Mark, Origin, Owner, Seal};
 use stanchion_kernel::problem::Retry;
 use stanchion_postgres::handover::{self, Keeper, KeeperFacts};
+use stanchion_postgres::server::BOUND_CREATEROLE;
 use stanchion_postgres::{ConnectionConfig, Statement};
 
 use super::CleanupTarget;
 use super::observe::{CleanupRole, CleanupState};
 use crate::user::catalog::{Reach, Viewer};
-use crate::user::plan::{memberships, role};
+use crate::user::plan::{memberships, parameters, role};
 
 /// How often a blocked deletion is retried.
 const BLOCKED_INTERVAL: Duration = Duration::from_secs(30);
@@ -55,7 +56,7 @@ pub(super) fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<Opti
         };
         if disposition == Disposition::Drop {
             check_owned(cleanup, role, &state.databases)?;
-            check_new_owner(cleanup, role)?;
+            check_new_owner(cleanup, role, &state.roles)?;
         }
         roles.push((role.name.clone(), disposition));
     }
@@ -120,16 +121,19 @@ fn check_owned(cleanup: &CleanupTarget, role: &CleanupRole, made: &[String]) -> 
     if owning.is_empty() {
         return Ok(());
     }
-    Err(blocked(format!(
-        "role {} owns objects ({}) and onDelete.ownedObjects is Block (2BP01); reassign or drop them",
-        role.name,
-        owning.join(", ")
-    )))
+    Err(owns(&role.name, &owning.join(", ")))
+}
+
+/// What the role owns keeps it.
+pub(super) fn owns(role: &str, what: &str) -> Problem {
+    blocked(format!(
+        "role {role} owns objects ({what}) and onDelete.ownedObjects is Block (2BP01); reassign or drop them"
+    ))
 }
 
 /// Changes nothing while the new owner does not exist, or may not get anything: objects of the role would act with the
 /// privileges of their new owner.
-fn check_new_owner(cleanup: &CleanupTarget, role: &CleanupRole) -> Result<(), Problem> {
+fn check_new_owner(cleanup: &CleanupTarget, role: &CleanupRole, all: &[CleanupRole]) -> Result<(), Problem> {
     let Some(name) = &cleanup.on_delete.reassign_to else {
         return Ok(());
     };
@@ -137,6 +141,13 @@ fn check_new_owner(cleanup: &CleanupTarget, role: &CleanupRole) -> Result<(), Pr
         let role = &role.name;
         Err(blocked(format!("role {role} cannot be dropped: {why}")))
     };
+    let leaves = |role: &CleanupRole| role.name == *name && disposition(cleanup, role).is_some();
+    // What a role gives to itself, or to one that goes with it, is dropped with them.
+    if cleanup.username.as_ref() == Some(name) || all.iter().any(leaves) {
+        return refuse(format!(
+            "onDelete.reassignTo names role {name:?}, which is dropped with this object, and with it everything that it would be given; choose another"
+        ));
+    }
     let Some(new_owner) = role.catalog.existing.get(name) else {
         return refuse(format!(
             "onDelete.reassignTo names role {name:?}, which does not exist"
@@ -160,15 +171,16 @@ pub(super) fn blocked(message: String) -> Problem {
     Problem::human("CleanupBlocked", message).with_retry(Retry::After(BLOCKED_INTERVAL))
 }
 
-/// First of all the role can no longer log in; and the administrator may act for it, which needs a membership without
-/// superuser.
+/// First of all the role can no longer log in. Nothing else is in this transaction, so that nothing else delays it.
 pub(super) fn disable_login(role: &CleanupRole) -> Vec<Statement> {
-    let mut statements = Vec::new();
-    if role.catalog.role.as_ref().is_some_and(|facts| facts.login) {
-        statements.push(Statement::new("ALTER ROLE ").ident(&role.name).sql(" NOLOGIN"));
-    }
-    statements.extend(role::act_as(&role.name, &role.catalog));
-    statements
+    let login = role.catalog.role.as_ref().filter(|facts| facts.login);
+    let disable = login.map(|_| Statement::new("ALTER ROLE ").ident(&role.name).sql(" NOLOGIN"));
+    disable.into_iter().collect()
+}
+
+/// The administrator may act for the role, which needs a membership without superuser.
+pub(super) fn act_as(role: &CleanupRole) -> Vec<Statement> {
+    role::act_as(&role.name, &role.catalog).into_iter().collect()
 }
 
 /// The kind in a keeper's mark.
@@ -195,11 +207,17 @@ impl<'a> NewOwner<'a> {
             return Ok(Self::Named(named));
         }
         let marks = &role.catalog.viewer.marks;
+        let server = &role.catalog.server;
         let is_ours = |facts: &KeeperFacts| {
             let mark = marks.read(&facts.comment, Bearer::Role(&facts.name)).1;
-            facts.powerless && is_keeper(cleanup, mark)
+            facts.inert && is_keeper(cleanup, mark)
         };
-        let Some((keeper, is_there)) = keeper.choose(found, is_ours) else {
+        // Somebody with ADMIN OPTION on a role can make a keeper a member of it. The keeper leaves it; only where the
+        // administrator may lack the right to that, another keeper is preferred.
+        let revokes = server.attributes.superuser || server.version < BOUND_CREATEROLE;
+        let free = |facts: &KeeperFacts| is_ours(facts) && (revokes || facts.powerless);
+        let chosen = keeper.choose(found, free);
+        let Some((keeper, is_there)) = chosen.or_else(|| keeper.choose(found, is_ours)) else {
             return Err(blocked(format!(
                 "role {} cannot be dropped: role {:?}, which would keep what it owns, and those that could take its place \
                  were not created by this operator; rename or drop one of them",
@@ -213,7 +231,9 @@ impl<'a> NewOwner<'a> {
             let comment = marks.join("keeps what deleted users owned", &keeper_mark(cleanup), bearer);
             ready.extend(keeper.make(&comment));
         }
-        ready.extend(handover::join(keeper.name(), &role.catalog.server));
+        let known = found.iter().find(|facts| facts.name == keeper.name());
+        ready.extend(known.map(|facts| facts.leave(server)).unwrap_or_default());
+        ready.extend(handover::join(keeper.name(), server));
         Ok(Self::Keeper(keeper, ready))
     }
 
@@ -310,7 +330,7 @@ pub(super) fn revoke_grants(
         .as_ref()
         .map_or(&nothing, |facts| &facts.parameters);
     let mut changes = memberships::diff(&none, &removed.catalog)?;
-    changes.extend(role::parameters(&removed.name, &nothing, stored, given));
+    changes.extend(parameters::changes(&removed.name, &nothing, stored, given));
     Ok(changes.into_iter().map(|change| change.statement).collect())
 }
 

@@ -14,8 +14,9 @@ use crate::user::catalog::databases::{Contents, DatabaseFacts};
 use crate::user::guards;
 use crate::user::target::{DatabaseRequest, Wanted};
 
-/// The statement that creates the database, if necessary. It cannot run in a transaction.
-pub(crate) fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Change>, Problem> {
+/// The statements that create the database, if necessary: one for each oid that it can have, of which the first that
+/// succeeds is enough. None of them can run in a transaction.
+pub(crate) fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Vec<Change>, Problem> {
     for name in wanted.databases.keys() {
         if catalog.databases.contains_key(name) {
             continue;
@@ -31,18 +32,21 @@ pub(crate) fn creation(wanted: &Wanted, catalog: &Catalog) -> Result<Option<Chan
             )
             .with_cause(Cause::Privileges));
         };
-        let oid = guards::database_oid(&catalog.viewer.marks, &wanted.identity.uid, name);
-        let statement = Statement::new("CREATE DATABASE ")
-            .ident(name)
-            .sql(" OID ")
-            .number(oid.into());
-        let statement = match &create.template {
-            Some(template) => statement.sql(" TEMPLATE ").ident(template),
-            None => statement,
+        let make = |oid: u32| {
+            let statement = Statement::new("CREATE DATABASE ")
+                .ident(name)
+                .sql(" OID ")
+                .number(oid.into());
+            let statement = match &create.template {
+                Some(template) => statement.sql(" TEMPLATE ").ident(template),
+                None => statement,
+            };
+            Change::privilege(format!("database {name}"), statement)
         };
-        return Ok(Some(Change::privilege(format!("database {name}"), statement)));
+        let oids = guards::database_oids(&catalog.viewer.marks, &wanted.identity.uid, name);
+        return Ok(oids.map(make).into());
     }
-    Ok(None)
+    Ok(Vec::new())
 }
 
 /// The state of a database right after its creation.
@@ -57,6 +61,7 @@ pub(crate) fn fresh(catalog: &Catalog) -> (DatabaseFacts, Contents) {
         mark: None,
         owner_mark: None,
         granted: BTreeSet::new(),
+        revocable: BTreeSet::new(),
         public: ["CONNECT", "TEMPORARY"].map(Into::into).into(),
     };
     (facts, Contents::default())
@@ -84,7 +89,7 @@ pub(crate) fn diff(
     if request.revoke_public {
         changes.extend(revoke_public(name, facts, contents));
     }
-    changes.extend(extensions(request, contents));
+    changes.extend(extensions(request, contents, catalog));
     for schema in request
         .schemas
         .iter()
@@ -132,7 +137,8 @@ pub(crate) fn check_extensions(
     let rules = &catalog.viewer.rules;
     let mut missing = request.extensions.difference(&contents.extensions);
     // The server refuses an extension that it does not have.
-    match missing.find(|name| catalog.extensions.get(*name) == Some(&false) && !rules.opens_extension(name)) {
+    let is_untrusted = |name: &str| catalog.extensions.get(name).is_some_and(|facts| !facts.trusted);
+    match missing.find(|name| is_untrusted(name) && !rules.opens_extension(name)) {
         None => Ok(()),
         Some(name) => Err(Problem::human(
             "ExtensionNotAllowed",
@@ -142,6 +148,29 @@ pub(crate) fn check_extensions(
             ),
         )),
     }
+}
+
+/// What a missing extension requires must be in the database already, or in the spec.
+pub(crate) fn check_requirements(
+    request: &DatabaseRequest,
+    contents: &Contents,
+    catalog: &Catalog,
+) -> Result<(), Problem> {
+    for name in request.extensions.difference(&contents.extensions) {
+        let requires = catalog
+            .extensions
+            .get(name)
+            .map(|facts| facts.requires.as_slice());
+        let known =
+            |other: &String| request.extensions.contains(other) || contents.extensions.contains(other);
+        if let Some(other) = requires.unwrap_or_default().iter().find(|other| !known(other)) {
+            return Err(Problem::human(
+                "ExtensionRequired",
+                format!("extension {name:?} requires extension {other:?}; add that to extensions, too"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The mark of a database that the operator created. It is written before another owner could write one.
@@ -175,9 +204,13 @@ pub(crate) fn leave(name: &str, wanted: &Wanted, facts: &DatabaseFacts, contents
 }
 
 /// Extensions without a schema go into `public`, and not into `pg_catalog`, which is the search path of our sessions.
-fn extensions(request: &DatabaseRequest, contents: &Contents) -> Vec<Change> {
-    let missing = request.extensions.difference(&contents.extensions);
-    let mut changes: Vec<Change> = missing
+fn extensions(request: &DatabaseRequest, contents: &Contents, catalog: &Catalog) -> Vec<Change> {
+    let mut ordered = Vec::new();
+    for name in request.extensions.difference(&contents.extensions) {
+        after_requirements(name, request, contents, catalog, &mut Vec::new(), &mut ordered);
+    }
+    let mut changes: Vec<Change> = ordered
+        .into_iter()
         .map(|extension| {
             let statement = Statement::new("CREATE EXTENSION IF NOT EXISTS ").ident(extension);
             Change::privilege(format!("extension {extension}"), statement)
@@ -196,6 +229,32 @@ fn extensions(request: &DatabaseRequest, contents: &Contents) -> Vec<Change> {
         *after = Some(Statement::new("SET LOCAL search_path TO pg_catalog, pg_temp"));
     }
     changes
+}
+
+/// Adds a missing extension after those that it requires. `above` ends a circle, which the server would refuse.
+fn after_requirements<'a>(
+    name: &'a String,
+    request: &'a DatabaseRequest,
+    contents: &Contents,
+    catalog: &Catalog,
+    above: &mut Vec<&'a String>,
+    ordered: &mut Vec<&'a String>,
+) {
+    if contents.extensions.contains(name) || ordered.contains(&name) || above.contains(&name) {
+        return;
+    }
+    above.push(name);
+    let requires = catalog
+        .extensions
+        .get(name)
+        .map(|facts| facts.requires.as_slice());
+    for other in requires.unwrap_or_default() {
+        if let Some(other) = request.extensions.get(other) {
+            after_requirements(other, request, contents, catalog, above, ordered);
+        }
+    }
+    above.pop();
+    ordered.push(name);
 }
 
 fn revoke_public(name: &str, facts: &DatabaseFacts, contents: &Contents) -> Vec<Change> {

@@ -7,6 +7,7 @@ use stanchion_postgres::Statement;
 
 use super::Change;
 use crate::user::catalog::databases::{Contents, DatabaseFacts, Held};
+use crate::user::schemas::is_closed;
 use crate::user::target::{DatabaseRequest, SchemaRequest};
 
 /// Every privilege that is ever granted. A value from a status becomes part of a statement only if it is listed here.
@@ -25,7 +26,7 @@ const WORDS: &[&str] = &[
     "EXECUTE",
 ];
 
-/// Everything that the role gets in one database.
+/// Everything that the role gets in one database; nothing in a schema of the server, whatever a request says.
 pub(crate) fn wanted(
     database: &str,
     role: &str,
@@ -40,7 +41,7 @@ pub(crate) fn wanted(
         None,
         &request.privileges,
     )];
-    for (name, schema) in &request.schemas {
+    for (name, schema) in request.schemas.iter().filter(|(name, _)| !is_closed(name)) {
         let parts = [
             (GrantKind::Schema, None, &schema.schema),
             (GrantKind::Tables, Some(GrantKind::DefaultTables), &schema.tables),
@@ -209,10 +210,15 @@ fn is_held(grant: &AppliedGrant, word: &str, facts: &DatabaseFacts, contents: &C
 /// Whether anything is left to revoke: a later table may lack what all others have.
 fn is_on_any(grant: &AppliedGrant, word: &str, facts: &DatabaseFacts, contents: &Contents) -> bool {
     match grant.kind {
-        GrantKind::Tables | GrantKind::Sequences | GrantKind::Functions => {
+        GrantKind::Database => facts.revocable.contains(word),
+        GrantKind::Schema | GrantKind::Tables | GrantKind::Sequences | GrantKind::Functions => {
             is_in(&contents.partly, grant, word)
         }
-        _ => is_held(grant, word, facts, contents),
+        GrantKind::DefaultTables
+        | GrantKind::DefaultSequences
+        | GrantKind::DefaultFunctions
+        | GrantKind::Membership
+        | GrantKind::Parameter => is_held(grant, word, facts, contents),
     }
 }
 
@@ -241,7 +247,9 @@ pub(crate) fn ours(
     let mut ours = wanted;
     for grant in &mut ours {
         let mut words = std::mem::take(&mut grant.privileges);
-        words.retain(|word| given(grant, word) || !is_on_any(grant, word, facts, contents));
+        let had =
+            |word: &str| is_held(grant, word, facts, contents) || is_on_any(grant, word, facts, contents);
+        words.retain(|word| given(grant, word) || !had(word));
         grant.privileges = words;
     }
     ours.retain(|grant| !grant.privileges.is_empty());

@@ -9,8 +9,8 @@ use stanchion_kernel::problem::Cause;
 use stanchion_postgres::Statement;
 use stanchion_postgres::server::BOUND_CREATEROLE;
 
-use super::Change;
 use super::role::{self, RoleRequest};
+use super::{Change, parameters};
 use crate::user::catalog::{Catalog, MembershipFacts};
 use crate::user::guards::{Claimant, claim};
 use crate::user::passwords::Login;
@@ -55,7 +55,9 @@ pub(crate) fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, 
             .iter()
             .any(|grant| grant.kind == GrantKind::Membership && grant.name.as_deref() == Some(role.as_str()));
         if !wanted.contains_key(role.as_str()) && (ours || asked.policy == MembershipPolicy::Authoritative) {
-            changes.extend(revoke(asked.role, role, facts, options));
+            // What is not ours is reported if it cannot be revoked.
+            let all = !ours;
+            changes.extend(revoke(asked.role, role, facts, options, all));
         }
     }
     for (role, membership) in wanted {
@@ -71,6 +73,13 @@ pub(crate) fn diff(asked: &Asked<'_>, catalog: &Catalog) -> Result<Vec<Change>, 
         }
         let facts = catalog.memberships.get(role);
         let stated = stated(membership, asked, options);
+        if options {
+            changes.extend(
+                facts
+                    .into_iter()
+                    .flat_map(|facts| take_options(asked.role, &stated, facts)),
+            );
+        }
         if !facts.is_some_and(|facts| is_so(&stated, facts, options)) {
             changes.extend(grant(asked.role, &stated, facts, options));
         }
@@ -115,21 +124,55 @@ fn check_old_server(wanted: &Membership, inherits: bool) -> Result<(), Problem> 
     Ok(())
 }
 
+/// Whether nothing has to be granted. On PostgreSQL 16 and later, [`take_options`] takes what is too much.
 fn is_so(wanted: &Membership, facts: &MembershipFacts, options: bool) -> bool {
-    let option = |request: Option<bool>, fact: Option<bool>| !options || request.is_none() || request == fact;
-    facts.admin == wanted.admin && option(wanted.inherit, facts.inherit) && option(wanted.set, facts.set)
+    if !options {
+        return facts.admin == wanted.admin;
+    }
+    let lacks = |request: Option<bool>, fact: Option<bool>| request == Some(true) && fact != Some(true);
+    !lacks(Some(wanted.admin), Some(facts.admin))
+        && !lacks(wanted.inherit, facts.inherit)
+        && !lacks(wanted.set, facts.set)
 }
 
-fn revoke(role: &str, from: &str, facts: &MembershipFacts, options: bool) -> Vec<Change> {
+/// Takes the options that the spec denies from the grant of each grantor: the strongest of them applies. What the
+/// administrator may not revoke stays, and does not keep anything else from being changed.
+fn take_options(role: &str, wanted: &Membership, facts: &MembershipFacts) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for grant in facts.grants.iter().filter(|grant| grant.revocable) {
+        for (name, request, has) in [
+            ("ADMIN", Some(wanted.admin), grant.admin),
+            ("INHERIT", wanted.inherit, grant.inherit),
+            ("SET", wanted.set, grant.set),
+        ] {
+            if request == Some(false) && has {
+                let statement = Statement::new("REVOKE ")
+                    .sql(name)
+                    .sql(" OPTION FOR ")
+                    .ident(&wanted.role)
+                    .sql(" FROM ")
+                    .ident(role)
+                    .sql(" GRANTED BY ")
+                    .ident(&grant.grantor);
+                changes.push(Change::privilege(
+                    format!("membership in {}", wanted.role),
+                    statement,
+                ));
+            }
+        }
+    }
+    changes
+}
+
+fn revoke(role: &str, from: &str, facts: &MembershipFacts, options: bool, all: bool) -> Vec<Change> {
     let what = format!("membership in {from}");
     let take = || Statement::new("REVOKE ").ident(from).sql(" FROM ").ident(role);
     if !options {
         return vec![Change::privilege(what, take())];
     }
-    facts
-        .grantors
-        .iter()
-        .map(|grantor| Change::privilege(what.clone(), take().sql(" GRANTED BY ").ident(grantor)))
+    let grants = facts.grants.iter().filter(|grant| all || grant.revocable);
+    grants
+        .map(|grant| Change::privilege(what.clone(), take().sql(" GRANTED BY ").ident(&grant.grantor)))
         .collect()
 }
 
@@ -223,14 +266,24 @@ pub(crate) fn login(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Ch
         changes.push(Change::privilege(format!("membership of {}", login.name), grant));
     }
     let mut settings = wanted.role.parameters.clone();
-    settings.insert("role".to_owned(), wanted.username.clone());
+    settings.retain(|name, _| !name.eq_ignore_ascii_case("role"));
+    settings.insert("role".to_owned(), acts_as(wanted).to_owned());
     let none = BTreeMap::new();
     let stored = facts.map_or(&none, |facts| &facts.parameters);
-    changes.extend(role::parameters(
+    changes.extend(parameters::changes(
         &login.name,
         &settings,
         stored,
         &wanted.before.grants,
     ));
     Ok(changes)
+}
+
+/// The role that a login acts as: the one that the spec names, or the object's. Never the login itself, which would own what
+/// it creates.
+fn acts_as(wanted: &Wanted) -> &str {
+    let mut parameters = wanted.role.parameters.iter();
+    let named = parameters.find(|(name, _)| name.eq_ignore_ascii_case("role"));
+    let named = named.filter(|(_, value)| !value.eq_ignore_ascii_case("none"));
+    named.map_or(&wanted.username, |(_, value)| value)
 }

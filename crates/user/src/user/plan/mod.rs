@@ -7,6 +7,7 @@
 pub(super) mod database;
 pub(super) mod grants;
 pub(super) mod memberships;
+pub(super) mod parameters;
 pub(super) mod role;
 #[cfg(test)]
 mod tests;
@@ -23,6 +24,7 @@ use stanchion_postgres::{ConnectionConfig, Statement};
 use super::catalog::{Catalog, Viewer};
 use super::observe::{Current, Observed};
 use super::passwords::{self, Passwords};
+use super::sessions::{self, Ending};
 use super::target::Wanted;
 use super::{guards, output};
 
@@ -105,6 +107,10 @@ pub struct EnsurePlan {
     pub shown: Option<Vec<Change>>,
     /// The changes in the databases.
     pub sql: Option<SqlPlan>,
+    /// The administrator's connection.
+    pub admin: ConnectionConfig,
+    /// The sessions to end, which no change of this plan ends.
+    pub endings: Vec<Ending>,
     /// The credentials Secret, if it differs. It is written first: a password that is in no Secret is lost with the
     /// process.
     pub credentials: Option<ObjectChange>,
@@ -130,14 +136,14 @@ pub struct SqlPlan {
     pub viewer: Viewer,
     /// Whether the object's database exists.
     pub exists: bool,
-    /// Its creation, if the spec asks for it.
-    pub creation: Option<Change>,
+    /// Its creation, if the spec asks for it: one of these.
+    pub creation: Vec<Change>,
 }
 
 impl EnsurePlan {
     /// Whether nothing is written.
     pub fn is_idle(&self) -> bool {
-        self.sql.is_none() && self.credentials.is_none() && self.stale.is_empty()
+        self.sql.is_none() && self.credentials.is_none() && self.stale.is_empty() && self.endings.is_empty()
     }
 }
 
@@ -167,6 +173,8 @@ fn ensure(wanted: &Wanted, current: &Current, inputs: &mut Inputs<'_>) -> Result
         decided: Arc::default(),
         shown: None,
         sql: None,
+        admin: current.server.target.clone(),
+        endings: Vec::new(),
         credentials: None,
         stale: Vec::new(),
     };
@@ -174,7 +182,12 @@ fn ensure(wanted: &Wanted, current: &Current, inputs: &mut Inputs<'_>) -> Result
         plan.shown = Some(changes);
     } else {
         plan.credentials = credentials;
-        let stale = current.stale_secrets.iter();
+        plan.endings = sessions::due(wanted, &decided.passwords, &current.sessions);
+        // Without the password the Secret of the new name is not written yet.
+        let stale = current
+            .stale_secrets
+            .iter()
+            .filter(|_| !decided.passwords.keeps_secrets());
         plan.stale = stale
             .map(|meta| ObjectChange::delete::<Secret>(meta, &()))
             .collect();
@@ -232,12 +245,13 @@ pub(super) fn differences(
 ) -> Result<Vec<Change>, Problem> {
     let mut changes = role::changes(wanted, &current.catalog, passwords)?;
     let creation = database::creation(wanted, &current.catalog)?;
-    let made = creation.is_some();
-    changes.extend(creation);
+    let made = !creation.is_empty();
+    changes.extend(creation.into_iter().take(1));
     for (name, request) in &wanted.databases {
         match (current.catalog.databases.get(name), current.contents.get(name)) {
             (Some(facts), Some(contents)) => {
                 database::check_extensions(request, contents, &current.catalog)?;
+                database::check_requirements(request, contents, &current.catalog)?;
                 changes.extend(database::diff(
                     name,
                     wanted,
@@ -311,7 +325,7 @@ pub(super) fn shared_holdings(wanted: &Wanted, catalog: &Catalog, adopted: bool)
         }
     };
     memberships::applied(&wanted.member_of)
-        .chain(role::applied_parameters(&wanted.role.parameters))
+        .chain(parameters::applied(&wanted.role.parameters))
         .filter(|grant| !adopted || before.contains(grant) || !had(grant))
         .collect()
 }

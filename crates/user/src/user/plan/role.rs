@@ -1,15 +1,16 @@
-//! Plans the role itself: its attributes, its password, its mark, and the settings of its sessions.
+//! Plans the role itself: its attributes, its password and its mark.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use stanchion_api::user::{AppliedGrant, GrantKind, Role};
+use stanchion_api::instance::Attribute;
+use stanchion_api::user::Role;
 use stanchion_kernel::Problem;
-use stanchion_kernel::marks::{Bearer, Mark};
-use stanchion_postgres::{Doing, Statement, handover};
+use stanchion_kernel::marks::{Bearer, Mark, Origin};
+use stanchion_postgres::{Statement, handover};
 
-use super::{About, Change, memberships};
-use crate::rules::is_like;
+use super::{About, Change, memberships, parameters};
+use crate::rules::Side;
 use crate::user::catalog::{Catalog, RoleFacts};
 use crate::user::guards::{claim, claimant};
 use crate::user::passwords::{PasswordChange, Passwords};
@@ -22,7 +23,7 @@ pub(crate) fn changes(
     passwords: &Passwords,
 ) -> Result<Vec<Change>, Problem> {
     let origin = claim(&claimant(wanted), catalog)?;
-    check_parameters(wanted, catalog)?;
+    parameters::check(wanted, catalog)?;
     let request = RoleRequest {
         name: &wanted.username,
         login: wanted.role.login && !passwords.is_dual(),
@@ -36,7 +37,7 @@ pub(crate) fn changes(
     let mut changes = diff(&request, catalog);
     let none = BTreeMap::new();
     let stored = catalog.role.as_ref().map_or(&none, |facts| &facts.parameters);
-    changes.extend(parameters(
+    changes.extend(parameters::changes(
         &wanted.username,
         &wanted.role.parameters,
         stored,
@@ -134,6 +135,7 @@ pub(crate) fn diff(request: &RoleRequest<'_>, catalog: &Catalog) -> Vec<Change> 
     let mut statement = Statement::new(verb).ident(request.name);
     let mut differs: Vec<&str> = Vec::new();
     for (name, keyword, wanted, fact) in switches(request, facts) {
+        let wanted = wanted.or_else(|| is_forbidden(name, request, catalog).then_some(false));
         if let Some(wanted) = wanted
             && wanted != fact
         {
@@ -183,6 +185,24 @@ pub(crate) fn diff(request: &RoleRequest<'_>, catalog: &Catalog) -> Vec<Change> 
     changes
 }
 
+/// Whether a role that the operator created may not have this power: its instance allowed it once, or somebody else gave
+/// it. No instance allows powers on the default server, so what a role has there is a person's decision.
+fn is_forbidden(name: &str, request: &RoleRequest<'_>, catalog: &Catalog) -> bool {
+    let rules = &catalog.viewer.rules;
+    let power = POWERS.iter().find(|(power, _)| *power == name);
+    request.mark.origin == Origin::Created
+        && rules.side != Side::Default
+        && power.is_some_and(|(_, attribute)| !rules.attributes.contains(attribute))
+}
+
+/// The attributes that an instance has to allow.
+const POWERS: [(&str, Attribute); 4] = [
+    ("createRole", Attribute::CreateRole),
+    ("replication", Attribute::Replication),
+    ("bypassRLS", Attribute::BypassRls),
+    ("superuser", Attribute::Superuser),
+];
+
 /// PostgreSQL stores microseconds.
 fn microseconds(time: Timestamp) -> i64 {
     time.as_microsecond()
@@ -204,186 +224,4 @@ fn comment(request: &RoleRequest<'_>, catalog: &Catalog) -> Option<Change> {
             .literal(&wanted);
         Change::role("comment", statement)
     })
-}
-
-/// Parameters whose value is a list of names, which PostgreSQL stores in its own spelling.
-const LISTS: &[&str] = &[
-    "search_path",
-    "temp_tablespaces",
-    "session_preload_libraries",
-    "local_preload_libraries",
-    "datestyle",
-    "log_destination",
-];
-
-/// Parameters that every user may set, but no spec: they hide what a role does from monitoring, or let it act as
-/// another.
-const CLOSED: &[&str] = &[
-    "debug_*",
-    "local_preload_libraries",
-    "log_*",
-    "session_authorization",
-    "session_preload_libraries",
-    "temp_file_limit",
-    "track_*",
-];
-
-/// A role gets the parameters that every user may set, except those that hide what it does. The administrator could set
-/// any other for it. The server refuses an unknown parameter, unless it has a prefix: then it may belong to a module
-/// that is loaded later.
-fn check_parameters(wanted: &Wanted, catalog: &Catalog) -> Result<(), Problem> {
-    let rules = &catalog.viewer.rules;
-    for (name, value) in &wanted.role.parameters {
-        let lower = name.to_ascii_lowercase();
-        let closed = CLOSED.iter().any(|pattern| is_like(pattern, &lower));
-        let unknown = !lower.contains('.') && !catalog.parameters.contains(&lower);
-        let of_users = catalog.user_parameters.contains(&lower) && !closed;
-        let as_group = lower == "role"
-            && (value.eq_ignore_ascii_case("none")
-                || *value == wanted.username
-                || wanted.member_of.iter().any(|group| group.role == *value));
-        let open = match lower.as_str() {
-            "role" => as_group,
-            _ => (of_users || unknown) && !closed,
-        };
-        if !open && !rules.opens_parameter(&lower) {
-            return Err(Problem::human(
-                "AttributeNotAllowed",
-                format!(
-                    "role.parameters.{name} is not allowed on this instance: not every user may set it, or it hides what \
-                     a role does; add it to the instance's spec.parameters (for the operator's default server, \
-                     --postgres-parameters), or superuser to its spec.allowedAttributes"
-                ),
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// The record of the settings, for the status.
-pub(crate) fn applied_parameters(
-    parameters: &BTreeMap<String, String>,
-) -> impl Iterator<Item = AppliedGrant> {
-    parameters.keys().map(|name| AppliedGrant {
-        kind: GrantKind::Parameter,
-        database: None,
-        schema: None,
-        name: Some(name.clone()),
-        privileges: Vec::new(),
-    })
-}
-
-/// Sets the parameters that differ (`ALTER ROLE … SET`), and resets those that earlier reconciles set and the spec no longer
-/// contains.
-pub(crate) fn parameters(
-    role: &str,
-    wanted: &BTreeMap<String, String>,
-    facts: &BTreeMap<String, String>,
-    before: &[AppliedGrant],
-) -> Vec<Change> {
-    let names: BTreeSet<String> = wanted.keys().map(|name| name.to_ascii_lowercase()).collect();
-    let reset = before
-        .iter()
-        .filter(|grant| grant.kind == GrantKind::Parameter)
-        .filter_map(|grant| grant.name.as_deref())
-        .filter(|name| !names.contains(&name.to_ascii_lowercase()))
-        .filter(|name| facts.contains_key(&name.to_ascii_lowercase()))
-        .map(|name| {
-            let statement = alter(role).sql(" RESET ").qualified(&parts(name));
-            Change::role(format!("parameter {name}"), statement.doing(Doing::Configuring))
-        });
-    let set = wanted
-        .iter()
-        .filter(|(name, value)| {
-            facts
-                .get(&name.to_ascii_lowercase())
-                .is_none_or(|stored| !is_same(name, value, stored))
-        })
-        .map(|(name, value)| {
-            let start = alter(role).sql(" SET ").qualified(&parts(name)).sql(" TO ");
-            let statement = if is_list(name) {
-                start.list(", ", items(value), |sql, item| sql.literal(&item))
-            } else {
-                start.literal(value)
-            };
-            Change::role(format!("parameter {name}"), statement.doing(Doing::Configuring))
-        });
-    reset.chain(set).collect()
-}
-
-fn alter(role: &str) -> Statement {
-    Statement::new("ALTER ROLE ").ident(role)
-}
-
-fn parts(name: &str) -> Vec<&str> {
-    name.split('.').collect()
-}
-
-fn is_list(name: &str) -> bool {
-    LISTS.iter().any(|list| name.eq_ignore_ascii_case(list))
-}
-
-fn is_same(name: &str, wanted: &str, stored: &str) -> bool {
-    if is_list(name) {
-        items(wanted) == items(stored)
-    } else {
-        wanted == stored
-    }
-}
-
-/// The items of a list as PostgreSQL parses them: separated by commas, in double quotes where necessary. White space
-/// around an item is ignored, unless it is in the quotes.
-fn items(list: &str) -> Vec<String> {
-    let mut items = Vec::new();
-    let (mut item, mut kept, mut quoted) = (String::new(), 0, false);
-    let end = |item: &mut String, kept: &mut usize| {
-        let length = item.trim_end().len().max(*kept);
-        item.truncate(length);
-        *kept = 0;
-        std::mem::take(item)
-    };
-    let mut characters = list.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '"' if quoted && characters.peek() == Some(&'"') => {
-                characters.next();
-                item.push('"');
-            }
-            '"' => {
-                quoted = !quoted;
-                kept = item.len();
-            }
-            ',' if !quoted => items.push(end(&mut item, &mut kept)),
-            c if c.is_whitespace() && !quoted && item.is_empty() => {}
-            c => item.push(c),
-        }
-    }
-    items.push(end(&mut item, &mut kept));
-    items
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_list_is_compared_item_by_item() {
-        assert_eq!(items(r#"a, "b c" ,"d""e""#), ["a", "b c", "d\"e"]);
-        assert_eq!(items("\"a\t\" , b\t"), ["a\t", "b"]);
-        assert!(is_same("search_path", r#""$user",public"#, r#""$user", public"#));
-        assert!(!is_same("work_mem", "64MB", "64 MB"));
-    }
-
-    #[test]
-    fn what_is_no_longer_asked_for_is_reset_only_if_we_set_it() {
-        let facts = BTreeMap::from([("work_mem".into(), "1MB".into()), ("jit".into(), "off".into())]);
-        let before: Vec<AppliedGrant> =
-            applied_parameters(&BTreeMap::from([("work_mem".to_owned(), String::new())])).collect();
-        let changes = parameters("x", &BTreeMap::new(), &facts, &before);
-        let shown: Vec<String> = changes
-            .iter()
-            .map(|change| change.statement.to_string())
-            .collect();
-        assert_eq!(shown, [r#"ALTER ROLE "x" RESET "work_mem""#]);
-    }
 }

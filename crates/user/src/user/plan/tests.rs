@@ -1,6 +1,8 @@
 //! Statements for a spec and a catalog, without a server.
 
+mod extensions;
 mod fixture;
+mod powers;
 
 use serde_json::json;
 use stanchion_api::user::{AppliedGrant, GrantKind};
@@ -9,7 +11,7 @@ use super::*;
 use crate::user::catalog::databases::Contents;
 use crate::user::catalog::{MembershipFacts, RoleFacts};
 use crate::user::passwords::{Login, PasswordChange};
-use fixture::{current, empty, held, made, mark, role, role_of, schema, shown, wanted};
+use fixture::{current, empty, granted_by, held, made, mark, role, role_of, schema, shown, wanted};
 
 #[test]
 fn a_role_is_made_with_everything_it_needs() {
@@ -103,10 +105,12 @@ fn an_owner_keeps_what_comes_with_the_ownership() {
         contents.held = ["USAGE", "CREATE"]
             .map(|word| held(GrantKind::Schema, "mine", None, word))
             .into();
+        contents.partly.clone_from(&contents.held);
         let mut catalog = made(150_000);
         let app = catalog.databases.get_mut("app").unwrap();
         app.owner = owner.into();
         app.granted.insert("TEMPORARY".into());
+        app.revocable.clone_from(&app.granted);
         shown(request, &current(catalog, &contents))
     };
     insta::assert_snapshot!(statements("admin", &request), @r#"
@@ -118,6 +122,7 @@ fn an_owner_keeps_what_comes_with_the_ownership() {
     let mut catalog = made(150_000);
     let app = catalog.databases.get_mut("app").unwrap();
     app.granted.insert("TEMPORARY".into());
+    app.revocable.clone_from(&app.granted);
     let mut owner = request.databases["app"].clone();
     owner.owner = true;
     let facts = &catalog.databases["app"];
@@ -132,7 +137,7 @@ fn memberships_by_version() {
         "memberOf": [{ "role": "readers", "admin": true }], "membershipPolicy": "Authoritative",
     }));
     let facts = MembershipFacts {
-        grantors: vec!["admin".into(), "somebody".into()],
+        grants: ["admin", "somebody"].map(granted_by).into(),
         ..MembershipFacts::default()
     };
     let mut lines = Vec::new();

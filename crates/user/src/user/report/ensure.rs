@@ -135,7 +135,13 @@ fn made(
     }
     status.adopted = Some(adopted);
     status.credentials_secret_name = wanted.credentials.as_ref().map(|secret| secret.name.clone());
-    status.stale_secrets.clear();
+    let secret = status.credentials_secret_name.as_ref();
+    status.stale_secrets = match wanted.before.credentials_secrets.iter() {
+        known if decided.passwords.keeps_secrets() => {
+            known.filter(|known| Some(*known) != secret).cloned().collect()
+        }
+        _ => Vec::new(),
+    };
     match &applied.grants {
         Some(grants) => status.grants.clone_from(grants),
         // Everything is in sync: the spec's privileges are held, and may be revoked when the spec no longer contains

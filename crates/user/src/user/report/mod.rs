@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use stanchion_api::PostgresUser;
 use stanchion_api::status::Status;
 use stanchion_api::user::{DriftMode, PasswordStatus, Phase, PostgresUserStatus, annotation, condition};
-use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Outcome, Problem, Report};
 
@@ -19,7 +19,7 @@ use super::UserController;
 use super::observe::Observed;
 use super::passwords;
 use super::plan::{About, EnsurePlan, Plan, grants};
-use super::target::{PasswordRequest, Wanted};
+use super::target::{PasswordRequest, Reason, Wanted};
 use crate::server;
 
 type UserOutcome<'a> = Outcome<'a, UserController>;
@@ -44,6 +44,14 @@ pub(super) fn report(
         ensure::report(status, &mut conditions, outcome, now)
     };
     report.status.conditions = conditions.finish();
+    let ready = find(&report.status.conditions, condition::READY);
+    if ready.and_then(Reason::of) == Some(Reason::NamespaceNotAllowed) {
+        // Whatever happens until the permission is back: what was taken with it is no drift.
+        report
+            .status
+            .conditions
+            .retain(|condition| condition.type_ != condition::DRIFTED);
+    }
     report.requeue_after = requeue_after(user, report.requeue_after);
     report
 }
@@ -250,10 +258,19 @@ fn password(
     status.password = Some(PasswordStatus {
         last_changed: changed,
         next_rotation: passwords.next,
-        expires_at: wanted.role.valid_until,
+        expires_at: wanted.role.valid_until.or_else(|| expires(facts)),
         active_login: passwords.active.clone(),
         retiring_logins: retiring.map(|login| login.name.clone()).collect(),
     });
+}
+
+/// When the password of the role, or of its login in use, expires: an unset `validUntil` leaves what was set before.
+fn expires(facts: &Facts<'_>) -> Option<Timestamp> {
+    let active = facts.decided.passwords.active.as_ref();
+    let logins = &facts.current.logins;
+    let login = active.and_then(|active| logins.iter().find(|(name, _)| name == active));
+    let catalog = login.map_or(&facts.current.catalog, |(_, catalog)| &**catalog);
+    catalog.role.as_ref().and_then(|role| role.valid_until)
 }
 
 /// A request that is not a valid time is not fulfilled, and must be reported.

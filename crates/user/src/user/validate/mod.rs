@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 use stanchion_api::user::{
-    CredentialsSecret, INSTANCE_IS_IMMUTABLE, Iam, IamProvider, InstanceRef, KeySet, Membership, Mode,
-    PostgresUserSpec, Rotation, RotationStrategy, SecretType, annotation,
+    CLOSED_SCHEMAS, CredentialsSecret, INSTANCE_IS_IMMUTABLE, Iam, IamProvider, InstanceRef, KeySet,
+    Membership, Mode, OnDelete, PostgresUserSpec, Rotation, RotationStrategy, SecretType, annotation,
 };
 use stanchion_api::{PostgresUser, duration};
 use stanchion_kernel::Problem;
 use stanchion_kernel::marks::looks_marked;
 use stanchion_postgres::handover;
 
+use super::schemas::is_closed;
 use super::target::{
     Before, DatabaseRequest, Identity, PasswordRequest, RotationRequest, SchemaRequest, Wanted,
 };
@@ -46,6 +47,7 @@ pub fn validate(user: &PostgresUser) -> Result<Wanted, Problem> {
         before,
     };
     check_values(&wanted)?;
+    check_new_owner(&wanted, spec.on_delete.as_ref())?;
     if let Some(secret) = &wanted.credentials {
         credentials::check(secret)?;
     }
@@ -162,8 +164,15 @@ fn databases(spec: &PostgresUserSpec) -> Result<BTreeMap<String, DatabaseRequest
                 ));
             }
         }
+        if let Some(schema) = request.schemas.keys().find(|schema| is_closed(schema)) {
+            return Err(Problem::permanent("InvalidSpec", closed_schema(schema)));
+        }
     }
     Ok(all)
+}
+
+fn closed_schema(name: &str) -> String {
+    format!("schema {name:?} is reserved: {CLOSED_SCHEMAS}")
 }
 
 /// The source of the password: there must be exactly one.
@@ -346,6 +355,18 @@ fn check_values(wanted: &Wanted) -> Result<(), Problem> {
         .and_then(|create| create.template.as_ref())
     {
         role_name("createDatabase.template", template)?;
+    }
+    Ok(())
+}
+
+/// What a role gives to itself, or to its own login, would be dropped with it.
+fn check_new_owner(wanted: &Wanted, on_delete: Option<&OnDelete>) -> Result<(), Problem> {
+    let Some(name) = on_delete.and_then(|on_delete| on_delete.reassign_to.as_ref()) else {
+        return Ok(());
+    };
+    if *name == wanted.username || wanted.logins().contains(name) {
+        let message = "onDelete.reassignTo names a role of this object, which is dropped with it";
+        return Err(Problem::permanent("InvalidSpec", message));
     }
     Ok(())
 }

@@ -2,12 +2,12 @@
 
 use kube::api::PostParams;
 use serde_json::json;
-use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
+use stanchion_testkit::postgres::ADMIN;
 use stanchion_testkit::wait;
 use stanchion_user::Openings;
 
 use super::tenants::{InstanceAccess, Tenants, accesses};
-use crate::test_env::{How, TestEnv, WAIT_TIMEOUT, any, condition, message, role_name};
+use crate::test_env::{TestEnv, WAIT_TIMEOUT, any, condition, role_name};
 
 /// F3: nothing on a role or a database of another namespace, by any field of a spec, on the default server and on an
 /// instance that allows the namespace.
@@ -90,6 +90,17 @@ async fn cannot_use_roles_and_databases_of_the_server() {
             tenants
                 .refuses(json!({ "memberOf": [{ "role": role }] }), "RoleNotAllowed")
                 .await;
+        }
+        for schema in ["pg_catalog", "pg_toast", "information_schema", "_stanchion"] {
+            for request in [
+                json!({ "databases": [{ "name": den, "schemas": [{ "name": schema, "privileges": ["SELECT", "EXECUTE"] }] }] }),
+                json!({ "databases": [{ "name": den, "privileges": ["READ"], "schemas": [{ "name": schema }] }] }),
+                json!({ "databases": [{ "name": den, "schemas": [{
+                    "name": schema, "privileges": ["SELECT"], "defaultPrivilegesForRoles": ["postgres"] }] }] }),
+                json!({ "createDatabase": { "enabled": true, "schemas": [schema] } }),
+            ] {
+                tenants.refuses_everywhere(request, "belong to the server").await;
+            }
         }
         let said = tenants
             .refuses(
@@ -226,73 +237,21 @@ async fn takes_no_database_that_somebody_else_made() {
         .await
         .unwrap();
     tenants.refuses(create(&theirs), "DatabaseNotAllowed").await;
-}
-
-/// F11: somebody holds the lock that orders the operator's writers. A password is reported as pending, and a deletion
-/// disables the login nevertheless.
-#[tokio::test]
-async fn keeps_no_login_open_with_a_lock() {
-    let env = TestEnv::new(any()).await;
-    let how = How {
-        openings: Openings::default(),
-        backoff: crate::test_env::QUICK_BACKOFF,
-        ..env.how().await
-    };
-    let _operator = env.start(how);
-    let (role, stranger) = (role_name(), env.group("LOGIN PASSWORD 's'").await);
-    env.password("alice", "first").await;
-    env.user("alice", &role, json!({})).await;
-    env.ready("alice").await;
-    let server = env.database.server();
-    let mut locked = Vec::new();
-    for database in ["postgres", env.database.name()] {
-        let session = server.connect(&stranger, "s", database).await.unwrap();
-        let lock = format!("SELECT pg_advisory_lock({})", stanchion_postgres::lock::ROLES);
-        session.batch_execute(&lock).await.unwrap();
-        locked.push(session);
-    }
-    env.password("alice", "second").await;
-    wait::eventually(WAIT_TIMEOUT, "the new password", async || {
-        env.logs_in(&role, "second").await
-    })
-    .await;
-    assert!(!env.logs_in(&role, "first").await);
-    env.delete("alice").await;
-    let login = format!("SELECT count(*) FROM pg_roles WHERE rolname = '{role}' AND rolcanlogin");
-    env.becomes(&login, "0").await;
-    drop(locked);
-    env.gone("alice").await;
-    assert!(!env.has_role(&role).await);
-}
-
-/// F11: while a lock keeps a new password from being set, the status does not say that it is.
-#[tokio::test]
-async fn a_password_that_waits_is_pending() {
-    let env = TestEnv::new(any()).await;
-    let role = role_name();
-    let _operator = env.operator().await;
-    env.password("alice", "first").await;
-    env.user("alice", &role, json!({})).await;
-    env.ready("alice").await;
-    let server = env.database.server();
-    let session = server.connect(ADMIN, ADMIN_PASSWORD, "postgres").await.unwrap();
-    let keep = format!("BEGIN; ALTER ROLE {role} CONNECTION LIMIT 5");
-    session.batch_execute(&keep).await.unwrap();
-    env.password("alice", "second").await;
-    let user = env.condition("alice", "PasswordSynced", "False", "Pending").await;
-    let said = message(&user, "PasswordSynced");
-    assert!(said.starts_with("the new password is not set yet"), "{said}");
-    assert!(env.logs_in(&role, "first").await && !env.logs_in(&role, "second").await);
-    session.batch_execute("ROLLBACK").await.unwrap();
-    wait::eventually(WAIT_TIMEOUT, "the new password", async || {
-        env.logs_in(&role, "second").await
-    })
-    .await;
-    wait::eventually(WAIT_TIMEOUT, "the condition", async || {
-        let user = env.users().get("alice").await.unwrap();
-        condition(&user, "PasswordSynced").is_some_and(|(status, _)| status == "True")
-    })
-    .await;
+    // Nor in two steps: an object that uses a shared database as it is does not create it later.
+    let (shared, role) = (tenants.evil.database.name(), role_name());
+    tenants
+        .tries("patient", &role, json!({ "database": shared }))
+        .await;
+    tenants.evil.ready("patient").await;
+    let mut second = create(shared);
+    second["createDatabase"]["revokePublic"] = json!(true);
+    tenants.tries("patient", &role, second).await;
+    tenants
+        .evil
+        .condition("patient", "Ready", "False", "DatabaseConflict")
+        .await;
+    let public = format!("SELECT has_database_privilege('public', '{shared}', 'CONNECT')");
+    assert_eq!(tenants.evil.server_one(&public).await, "t");
 }
 
 /// Held: names that mean harm in every field that names something, an administrator's role as a group, a template's key
@@ -358,7 +317,7 @@ async fn cannot_probe_for_names_in_error_messages() {
 async fn a_deleted_user_leaves_no_executable_objects() {
     let env = TestEnv::new(any()).await;
     let role = role_name();
-    let _operator = env.operator().await;
+    let operator = env.operator().await;
     env.password("mole", "p").await;
     env.user("mole", &role, json!({ "privileges": ["CONNECT", "CREATE"] }))
         .await;
@@ -375,6 +334,19 @@ async fn a_deleted_user_leaves_no_executable_objects() {
     ] {
         env.database.execute(&statement).await;
     }
+    // The sessions of this operator begin after the role was set. It works as itself, so it still finds that the role's
+    // privileges were changed.
+    operator.kill().await;
+    let revoke = format!("REVOKE CREATE ON DATABASE \"{database}\" FROM {role}");
+    server.execute("postgres", &revoke).await;
+    let operator = env.operator().await;
+    env.look_again(&operator, "mole").await;
+    env.ready("mole").await;
+    assert_eq!(
+        env.words(&role, database).await,
+        "CONNECT,CREATE",
+        "it works as itself"
+    );
     env.delete("mole").await;
     env.gone("mole").await;
     assert!(!env.has_role(&role).await);

@@ -180,6 +180,48 @@ async fn a_keeper_of_a_lost_key_blocks_no_deletion() {
         .await;
 }
 
+/// A login with ADMIN OPTION on a role makes the keepers members of it. They leave it, and keep no object from being deleted.
+#[tokio::test]
+async fn a_keeper_that_was_made_a_member_leaves() {
+    TestEnv::on_each_kind(async |env| {
+        let (group, admin, first, second) = (role_name(), role_name(), role_name(), role_name());
+        let _operator = env.operator().await;
+        env.password("p", "p").await;
+        let from = json!({ "passwordSecretRef": { "name": "p" } });
+        env.user("group", &group, from.clone()).await;
+        env.ready("group").await;
+        let mut member = from.clone();
+        member["memberOf"] = json!([{ "role": group, "admin": true }]);
+        env.user("admin", &admin, member).await;
+        env.ready("admin").await;
+        let keeper = keeper_of(&env).await;
+        for (name, role) in [("first", &first), ("second", &second)] {
+            let mut spec = from.clone();
+            spec["privileges"] = json!(["CONNECT", "CREATE"]);
+            env.user(name, role, spec).await;
+            env.ready(name).await;
+            env.database
+                .execute(&format!("SET ROLE {role}; CREATE SCHEMA {name}"))
+                .await;
+            let roles = format!(
+                "SELECT string_agg(quote_ident(rolname), ',') FROM pg_roles WHERE rolname LIKE '{keeper}%'"
+            );
+            let keepers = env.one(&roles).await;
+            if !keepers.is_empty() {
+                assert!(env.can(&admin, "p", &format!("GRANT {group} TO {keepers}")).await);
+            }
+            env.delete(name).await;
+            env.gone(name).await;
+            let owner = format!("SELECT nspowner::regrole FROM pg_namespace WHERE nspname = '{name}'");
+            let owner = env.one(&owner).await;
+            assert!(owner.starts_with(&keeper), "{owner}");
+            let member = format!("SELECT count(*) FROM pg_auth_members WHERE member = '{owner}'::regrole");
+            assert_eq!(env.one(&member).await, "0");
+        }
+    })
+    .await;
+}
+
 async fn keeper_of(env: &TestEnv) -> String {
     let oid = format!(
         "SELECT oid FROM pg_database WHERE datname = '{}'",

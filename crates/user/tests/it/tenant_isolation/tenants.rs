@@ -95,6 +95,32 @@ impl Tenants {
         self.evil.user(name, role, request).await;
     }
 
+    /// The operator refuses such a user, and the API server does not store it.
+    pub(super) async fn refuses_everywhere(&self, mut request: Value, words: &str) {
+        request["username"] = json!("thief");
+        request["database"] = json!(self.den);
+        request["passwordSecretRef"] = json!({ "name": "thief" });
+        if !self.through.is_null() {
+            request["instanceRef"] = self.through.clone();
+        }
+        let user: stanchion_api::PostgresUser = serde_json::from_value(json!({
+            "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser", "metadata": { "name": "thief" },
+            "spec": request,
+        }))
+        .unwrap();
+        let problem = stanchion_user::check(&user).err().unwrap();
+        assert!(
+            problem.reason == "InvalidSpec" && problem.message.contains(words),
+            "{request}: {problem}"
+        );
+        let stored = self
+            .evil
+            .users()
+            .create(&kube::api::PostParams::default(), &user)
+            .await;
+        assert!(stored.unwrap_err().to_string().contains(words), "{request}");
+    }
+
     /// Applies a user of the attacker, which is refused with this reason, and creates no role.
     pub(super) async fn refuses(&self, request: Value, reason: &str) -> String {
         let role = role_name();

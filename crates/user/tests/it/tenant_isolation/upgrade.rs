@@ -154,3 +154,50 @@ async fn a_lost_key_breaks_no_login() {
     let gone = format!("SELECT count(*) FROM pg_database WHERE datname = '{made}'");
     assert_eq!(env.server_one(&gone).await, "0");
 }
+
+/// An earlier version granted whatever a spec asked for in a database of the object's own, also in the schemas of the
+/// server. The privileges are revoked, whether the object is refused, suspended, or has another spec by now.
+#[tokio::test]
+async fn an_upgrade_revokes_privileges_in_schemas_of_the_server() {
+    let env = TestEnv::new(any()).await;
+    let database = env.database.name();
+    let operator = env.operator().await;
+    let cases = [
+        ("changed", json!({})),
+        ("idle", json!({ "suspend": true })),
+        ("wrong", json!({ "role": { "parameters": { "no name": "x" } } })),
+    ];
+    let roles: Vec<String> = cases.iter().map(|_| role_name()).collect();
+    for ((name, _), role) in cases.iter().zip(&roles) {
+        env.password(name, "p").await;
+        env.user(name, role, json!({})).await;
+        env.ready(name).await;
+    }
+    operator.kill().await;
+    let reads = "SELECT rolpassword FROM pg_authid";
+    for ((name, spec), role) in cases.iter().zip(&roles) {
+        let given = format!(
+            "GRANT SELECT ON ALL TABLES IN SCHEMA pg_catalog TO {role}; \
+             GRANT EXECUTE ON ALL ROUTINES IN SCHEMA pg_catalog TO {role}"
+        );
+        env.database.execute(&given).await;
+        let grant = |kind: &str, word: &str| json!({ "kind": kind, "database": database, "schema": "pg_catalog", "privileges": [word] });
+        let status =
+            json!({ "status": { "grants": [grant("Tables", "SELECT"), grant("Functions", "EXECUTE")] } });
+        env.users()
+            .patch_status(name, &PatchParams::default(), &Patch::Merge(status))
+            .await
+            .unwrap();
+        assert!(env.can(role, "p", reads).await);
+        env.patch(name, json!({ "spec": spec })).await;
+    }
+    let operator = env.operator().await;
+    for ((name, _), role) in cases.iter().zip(&roles) {
+        env.look_again(&operator, name).await;
+        assert!(!env.can(role, "p", reads).await, "{name}");
+        let left =
+            format!("SELECT count(*) FROM pg_proc, aclexplode(proacl) a WHERE a.grantee = '{role}'::regrole");
+        assert_eq!(env.one(&left).await, "0", "{name}");
+        assert!(env.logs_in(role, "p").await);
+    }
+}

@@ -68,6 +68,65 @@ async fn a_withdrawn_permission_ends_the_logins() {
     assert!(condition(&user, "Stalled").is_some());
 }
 
+/// A login that locks its own role, and one whose session was left by a pass that ended too early, do not outlive the
+/// permission.
+#[tokio::test]
+async fn a_withdrawn_permission_ends_sessions_that_resist() {
+    let tenants = Tenants::new(any(), InstanceAccess::Guest, Openings::default()).await;
+    let evil = &tenants.evil;
+    let server = evil.database.server();
+    let mut sessions = Vec::new();
+    for (name, does) in [
+        ("locks", "BEGIN; ALTER ROLE CURRENT_USER PASSWORD 'mine'"),
+        ("lingers", "SELECT 1"),
+    ] {
+        let role = role_name();
+        tenants.tries(name, &role, json!({})).await;
+        evil.ready(name).await;
+        let session = server.connect(&role, "p", &tenants.den).await.unwrap();
+        session.batch_execute(does).await.unwrap();
+        sessions.push((name, role, session));
+    }
+    evil.database
+        .execute(&format!("ALTER ROLE {} NOLOGIN", sessions[1].1))
+        .await;
+    allow(&tenants, json!([])).await;
+    for (name, role, session) in sessions {
+        look(&tenants, name).await;
+        evil.condition(name, "Ready", "False", "NamespaceNotAllowed")
+            .await;
+        assert!(session.simple_query("SELECT 1").await.is_err(), "{name}");
+        assert!(server.connect(&role, "p", &tenants.den).await.is_err(), "{name}");
+    }
+}
+
+/// A failure between the withdrawal and the new permission does not turn the lost login into drift, which `Report` leaves.
+#[tokio::test]
+async fn a_login_comes_back_after_a_failure_in_between() {
+    let tenants = Tenants::new(any(), InstanceAccess::Guest, Openings::default()).await;
+    let (evil, role) = (&tenants.evil, role_name());
+    let spec = json!({ "driftPolicy": { "mode": "Report" } });
+    tenants.tries("patient", &role, spec).await;
+    evil.ready("patient").await;
+    allow(&tenants, json!([])).await;
+    look(&tenants, "patient").await;
+    evil.condition("patient", "Ready", "False", "NamespaceNotAllowed")
+        .await;
+    allow(&tenants, json!([evil.namespace])).await;
+    tenants
+        .bank
+        .secret("main-admin", json!({ "username": "postgres" }))
+        .await;
+    look(&tenants, "patient").await;
+    evil.condition("patient", "Ready", "False", "AdminSecretKeyMissing")
+        .await;
+    allow(&tenants, json!([evil.namespace])).await;
+    look(&tenants, "patient").await;
+    evil.ready("patient").await;
+    let server = evil.database.server();
+    assert!(server.connect(&role, "p", &tenants.den).await.is_ok());
+}
+
 /// F19: a missing instance and one that does not allow the namespace look the same.
 #[tokio::test]
 async fn an_instance_of_another_namespace_looks_like_a_missing_one() {

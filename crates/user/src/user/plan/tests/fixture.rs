@@ -17,7 +17,7 @@ use stanchion_postgres::{ConnectionConfig, TlsMode};
 use crate::rules::Rules;
 use crate::server::{Openings, Server};
 use crate::user::catalog::databases::{Contents, DatabaseFacts, Held, SchemaFacts};
-use crate::user::catalog::{Catalog, RoleFacts, RoleRef, Stored, Viewer};
+use crate::user::catalog::{Catalog, ExtensionFacts, MembershipGrant, RoleFacts, RoleRef, Stored, Viewer};
 use crate::user::observe::Current;
 use crate::user::passwords::{Passwords, Source};
 use crate::user::plan::{Change, differences};
@@ -112,6 +112,24 @@ pub(super) fn role_of(name: &str, comment: &str) -> RoleFacts {
     }
 }
 
+/// A membership that the administrator may revoke.
+pub(super) fn granted_by(grantor: &str) -> MembershipGrant {
+    MembershipGrant {
+        grantor: grantor.into(),
+        revocable: true,
+        ..MembershipGrant::default()
+    }
+}
+
+/// A trusted extension that requires others.
+pub(super) fn extension(name: &str, requires: &[&str]) -> (String, ExtensionFacts) {
+    let facts = ExtensionFacts {
+        trusted: true,
+        requires: requires.iter().map(ToString::to_string).collect(),
+    };
+    (name.to_owned(), facts)
+}
+
 /// A server with the database `app`, without the role.
 pub(super) fn empty(version: u32, superuser: bool) -> Catalog {
     let app = DatabaseFacts {
@@ -124,6 +142,7 @@ pub(super) fn empty(version: u32, superuser: bool) -> Catalog {
         mark: None,
         owner_mark: None,
         granted: BTreeSet::new(),
+        revocable: BTreeSet::new(),
         public: ["CONNECT".to_owned(), "TEMPORARY".to_owned()].into(),
     };
     Catalog {
@@ -150,7 +169,7 @@ pub(super) fn empty(version: u32, superuser: bool) -> Catalog {
         ]
         .map(Into::into)
         .into(),
-        extensions: [("pgcrypto".to_owned(), true)].into(),
+        extensions: [extension("pgcrypto", &[])].into(),
         powers: Powers::default(),
     }
 }
@@ -179,6 +198,7 @@ pub(super) fn current(catalog: Catalog, contents: &Contents) -> There {
         contents: names.map(|name| (name.clone(), contents.clone())).collect(),
         catalog,
         logins: Vec::new(),
+        sessions: BTreeMap::new(),
         security: Security {
             encrypted: true,
             verified: true,

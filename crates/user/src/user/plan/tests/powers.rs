@@ -1,0 +1,70 @@
+//! Powers that a role must not have, and options of its memberships.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::fixture::{current, granted_by, made, shown, wanted};
+use crate::user::catalog::databases::Contents;
+use crate::user::catalog::{MembershipFacts, MembershipGrant};
+use crate::user::passwords::Passwords;
+use crate::user::plan::role;
+
+#[test]
+fn a_power_that_the_instance_does_not_allow_goes() {
+    let request = wanted(&json!({}));
+    let spec: stanchion_api::instance::PostgresInstanceSpec = serde_json::from_value(
+        json!({ "host": "db", "adminSecretRef": { "name": "s" }, "allowedAttributes": ["bypassRLS"] }),
+    )
+    .unwrap();
+    let catalog = |instance: bool, adopted: bool| {
+        let mut catalog = made(150_000);
+        if let Some(role) = &mut catalog.role {
+            (role.replication, role.bypass_rls, role.create_database) = (true, true, true);
+            if let (true, Some(found)) = (adopted, &mut role.mark) {
+                found.mark.origin = stanchion_kernel::marks::Origin::Adopted;
+            }
+        }
+        if instance {
+            catalog.viewer.rules = Arc::new(crate::rules::Rules::of_instance("ns", "ns", &spec));
+        }
+        let changes = role::changes(&request, &catalog, &Passwords::default()).unwrap();
+        let altered = changes.iter().map(|change| change.statement.to_string());
+        altered.filter(|sql| sql.starts_with("ALTER")).collect::<Vec<_>>()
+    };
+    assert_eq!(catalog(true, false), [r#"ALTER ROLE "alice" NOREPLICATION"#]);
+    assert_eq!(
+        catalog(true, true),
+        [] as [String; 0],
+        "an adopted role keeps what it had"
+    );
+    assert_eq!(catalog(false, false), [] as [String; 0], "no object gave it");
+}
+
+#[test]
+fn an_option_is_taken_from_every_grant_that_has_it() {
+    let request = wanted(&json!({ "memberOf": [{ "role": "readers", "set": false }] }));
+    let grant = |grantor: &str, admin: bool, revocable: bool| MembershipGrant {
+        admin,
+        set: true,
+        revocable,
+        ..granted_by(grantor)
+    };
+    let facts = MembershipFacts {
+        admin: true,
+        set: Some(true),
+        grants: vec![
+            grant("admin", false, true),
+            grant("dba", true, true),
+            grant("owner", true, false),
+        ],
+        ..MembershipFacts::default()
+    };
+    let mut catalog = made(160_000);
+    catalog.memberships.insert("readers".into(), facts);
+    insta::assert_snapshot!(shown(&request, &current(catalog, &Contents::default())), @r#"
+    REVOKE SET OPTION FOR "readers" FROM "alice" GRANTED BY "admin"
+    REVOKE ADMIN OPTION FOR "readers" FROM "alice" GRANTED BY "dba"
+    REVOKE SET OPTION FOR "readers" FROM "alice" GRANTED BY "dba"
+    "#);
+}
