@@ -11,6 +11,7 @@ mod crash;
 mod definitions;
 mod deletion;
 mod examples;
+mod failed_passes;
 mod fake_operators;
 mod managed;
 mod missing_dependencies;

@@ -83,8 +83,8 @@ pub(crate) async fn observe(
     read: &Reader,
     wanted: &Wanted,
 ) -> Result<Observed, Problem> {
-    let cached = cache.recall(&read.parent().uid);
-    let mut current = Box::pin(current(setup, cached.as_deref(), read, wanted)).await?;
+    let cached = cache.take(&read.parent().uid);
+    let mut current = Box::pin(current(setup, cached.as_ref(), read, wanted)).await?;
     let prerequisites = Prerequisites::of(wanted, &current);
     let prerequisites = match database::ask(setup, read, wanted, &current, &prerequisites).await? {
         Database::NotAsked => prerequisites,
