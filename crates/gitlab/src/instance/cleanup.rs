@@ -134,7 +134,7 @@ async fn observe(read: &Reader, cleanup: &CleanupTarget) -> Result<CleanupState,
     )
     .await?;
     let retained = if release.is_none() {
-        retained(read, &cleanup.name).await?
+        retained(read, &cleanup.name).await
     } else {
         Vec::new()
     };

@@ -1,13 +1,14 @@
 //! Deletion of an instance: the order, and what stays.
 
 use k8s_openapi::api::events::v1::Event;
-use kube::Api;
+use kube::{Api, ResourceExt as _};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::json;
 use stanchion_api::gitlab::Phase;
-use stanchion_gitlab::backends::kinds::PERCONA;
+use stanchion_gitlab::backends::kinds::{PERCONA, REDIS};
 use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
 
+use crate::definitions;
 use crate::test_env::{TestEnv, ready};
 
 const STORAGE: &str = "shop-gitlab-rails-storage";
@@ -108,6 +109,25 @@ async fn without_flux_an_instance_still_goes() {
         .delete("shop", &DeleteParams::default())
         .await
         .unwrap();
+    env.wait().gone(&env.instances(), "shop").await;
+}
+
+/// A deletion does not need the other operators, also if one of them is too old for this operator.
+#[tokio::test]
+async fn another_operator_that_is_too_old_does_not_keep_an_instance() {
+    let env = TestEnv::bare().await;
+    let mut redis = definitions::stand_ins()
+        .into_iter()
+        .find(|crd| crd.name_any() == REDIS.definition())
+        .unwrap();
+    redis.spec.versions[0].name = "v1beta1".into();
+    env.cluster.install_crds([redis]).await;
+    let _operator = env.operator().await;
+    env.create_provided_secrets().await;
+    env.instance("shop", json!({ "helm": { "version": "8.11.8" } }))
+        .await;
+    env.shows("shop", Phase::Failed, "FluxMissing").await;
+    env.delete("shop").await;
     env.wait().gone(&env.instances(), "shop").await;
 }
 

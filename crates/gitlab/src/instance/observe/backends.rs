@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use kube::core::{DynamicObject, ObjectMeta};
 use stanchion_api::gitlab::GitlabProfileSpec;
@@ -105,8 +105,9 @@ pub(super) async fn backends(
     })
 }
 
-/// The objects that other operators run for an instance, independent of its current spec.
-pub(in super::super) async fn retained(read: &Reader, instance: &str) -> Result<Vec<String>, Problem> {
+/// The objects that other operators run for an instance, independent of its current spec. Only an event lists them: a
+/// kind that cannot be read, for example because its operator is too old, does not keep the instance.
+pub(in super::super) async fn retained(read: &Reader, instance: &str) -> Vec<String> {
     let objects = [
         (&PERCONA, percona::name(instance)),
         (&REDIS, redis::name(instance)),
@@ -114,13 +115,11 @@ pub(in super::super) async fn retained(read: &Reader, instance: &str) -> Result<
         (&REDIS_SENTINEL, redis::name(instance)),
         (&ELASTICSEARCH, elasticsearch::name(instance)),
     ];
-    let found = try_join_all(objects.into_iter().map(async |(kind, name)| {
-        let Some(served) = read.served(kind).await? else {
-            return Ok::<_, Problem>(None);
-        };
-        let object = read.get_external(&served.resource, &name).await?;
-        Ok(object.map(|_| format!("{} {name}", kind.kind)))
+    let found = join_all(objects.into_iter().map(async |(kind, name)| {
+        let served = read.served(kind).await.ok().flatten()?;
+        let object = read.get_external(&served.resource, &name).await.ok().flatten();
+        object.map(|_| format!("{} {name}", kind.kind))
     }))
-    .await?;
-    Ok(found.into_iter().flatten().collect())
+    .await;
+    found.into_iter().flatten().collect()
 }
