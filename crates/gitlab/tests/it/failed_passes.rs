@@ -68,6 +68,9 @@ async fn a_map_that_changes_while_a_plan_is_refused_is_used_when_it_no_longer_is
         .eventually("the map to be read", async || reads() > before)
         .await;
     operator.idle().await;
+    let release = env.release("shop").await;
+    let chart = release.data.pointer("/spec/chart/spec/version");
+    assert_eq!(chart, Some(&json!("8.11.8")), "the repository is still refused");
     owners(json!(ours.owner_references)).await;
     env.release_of("shop", "8.11.9").await;
 }
