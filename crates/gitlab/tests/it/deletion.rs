@@ -1,8 +1,8 @@
 //! Deletion of an instance: the order, and what stays.
 
 use k8s_openapi::api::events::v1::Event;
-use kube::{Api, ResourceExt as _};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::backends::kinds::{PERCONA, REDIS};

@@ -15,7 +15,7 @@ use stanchion_kernel::problem::Retry;
 use stanchion_kernel::{Class, Done, Problem};
 
 pub(crate) use release::{Account, FluxKinds};
-pub(crate) use upgrade::{UpgradePlan, Wait};
+pub(crate) use upgrade::UpgradePlan;
 
 use super::observe::Current;
 use super::target::Wanted;
@@ -242,14 +242,16 @@ impl Prerequisites {
 /// A unique identifier of the instance's database. `None` while it is unknown.
 pub(crate) fn database(wanted: &Wanted, current: &Current) -> Option<String> {
     let spec = &wanted.spec.postgres;
+    // The values override the fields of the spec.
+    if let Some(host) = values::psql_host(&wanted.spec.helm.values) {
+        return Some(format!("values/{host}"));
+    }
     if spec.managed {
         let cluster = current.backends.of(&PERCONA).object.as_ref()?;
         return Some(format!("PerconaPGCluster/{}", cluster.metadata.uid.as_deref()?));
     }
-    let Some(name) = &spec.credentials_secret else {
-        return values::psql_host(&wanted.spec.helm.values).map(|host| format!("values/{host}"));
-    };
-    let psql = external::psql(current.secrets.get(name)?).ok()?;
+    let secret = current.secrets.get(spec.credentials_secret.as_ref()?)?;
+    let psql = external::psql(secret).ok()?;
     Some(format!(
         "{}:{}/{}",
         psql.address.host, psql.address.port, psql.database

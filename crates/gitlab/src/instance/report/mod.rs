@@ -243,7 +243,7 @@ fn set_fields(
         status.installed_version = running
             .map(|version| version.to_string())
             .or(status.installed_version.take());
-        status.target_version = Some(upgrade.target.to_string());
+        status.target_version = upgrade.target.map(|target| target.to_string());
         status.upgrade_path = upgrade.path.iter().map(ToString::to_string).collect();
     } else {
         // These belong to another spec.
