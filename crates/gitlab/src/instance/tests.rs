@@ -333,6 +333,25 @@ fn each_blocker_has_its_phase() {
     }
 }
 
+/// What the profile requests may leave less room than the spec alone.
+#[test]
+fn a_name_that_is_too_long_for_its_profile_is_refused_before_anything_is_made() {
+    let redis = json!({ "profile": "x", "redis": { "managed": true } });
+    let mut case = Case::new(&redis);
+    case.instance.metadata.name = Some("x".repeat(38));
+    case.current.profile =
+        serde_json::from_str(r#"{ "defaults": { "redis": { "topology": "ha" } } }"#).unwrap();
+    let status = case.clone().status();
+    let ready = find(&status.conditions, "Ready").unwrap();
+    assert_eq!(
+        (status.phase, ready.reason.as_str()),
+        (Some(Phase::Failed), "InvalidSpec")
+    );
+    assert!(ready.message.contains("at most 37"), "{}", ready.message);
+    let made = names(&case.plan().0);
+    assert!(!made.iter().any(|name| name.contains("Redis")), "{made:?}");
+}
+
 #[test]
 fn storage_that_the_chart_does_not_bring_is_not_said_to_be_brought() {
     let said = |chart: &str| {

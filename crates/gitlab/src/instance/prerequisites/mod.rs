@@ -19,12 +19,13 @@ pub(crate) use upgrade::UpgradePlan;
 
 use super::observe::Current;
 use super::target::Wanted;
+use super::validate::INVALID;
 use crate::backends::external;
 use crate::backends::kinds::PERCONA;
 use crate::flux::Release;
 use crate::login::{Mail, Psql, RedisLogin};
 use crate::storage::Buckets;
-use crate::values;
+use crate::{names, values};
 
 /// A usable dependency, or what blocks it.
 pub(crate) type Check<T> = Result<T, Blocker>;
@@ -102,6 +103,8 @@ impl Blocker {
 pub struct Prerequisites {
     /// The profile; `None` if the spec names none.
     pub profile: Check<Option<GitlabProfileSpec>>,
+    /// Whether the name is short enough for what the profile requests.
+    pub name: Check<()>,
     /// The version and its upgrade path.
     pub upgrade: Check<UpgradePlan>,
     /// The database; `None` if the chart's values configure it.
@@ -175,6 +178,8 @@ impl Prerequisites {
             storage: backends::storage(wanted, current),
             mail: backends::mail(wanted, current),
             license: release::license(wanted, current),
+            name: names::too_long(wanted, known.map(|profile| &profile.defaults))
+                .map_or(Ok(()), |words| Err(Blocker::failed(INVALID, words))),
             profile,
             release,
         }
@@ -193,9 +198,11 @@ impl Prerequisites {
 
     /// What the backends are made from; or what blocks everything, because it is unknown what to create.
     pub(crate) fn for_backends(&self) -> Result<BackendInputs<'_>, &Blocker> {
+        let (upgrade, profile) = (self.upgrade.as_ref()?, self.profile.as_ref()?);
+        self.name.as_ref()?;
         Ok(BackendInputs {
-            upgrade: self.upgrade.as_ref()?,
-            profile: self.profile.as_ref()?.as_ref(),
+            upgrade,
+            profile: profile.as_ref(),
         })
     }
 

@@ -15,13 +15,7 @@ fn wanted(spec: &Value) -> Wanted {
     for (key, value) in spec.as_object().unwrap() {
         whole[key] = value.clone();
     }
-    Wanted {
-        name: "shop".into(),
-        namespace: "gl".into(),
-        installed: None,
-        secrets: Vec::new(),
-        spec: serde_json::from_value(whole).unwrap(),
-    }
+    Wanted::shop(whole)
 }
 
 fn current() -> Current {
