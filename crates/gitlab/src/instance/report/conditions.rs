@@ -2,22 +2,36 @@
 
 use stanchion_api::gitlab::{Edition, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::external::ExternalKind;
 
+use super::super::observe::Current;
 use super::super::prerequisites::{Check, Prerequisites};
 use super::super::target::Wanted;
+use crate::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS, REDIS_REPLICATION};
 use crate::flux::{Progress, Release};
 use crate::values;
 
 /// Conditions of the dependencies.
-pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, prerequisites: &Prerequisites) {
+///
+/// While the version or the profile is unknown, it is also unknown what to create. What exists was observed nevertheless.
+pub(super) fn backends(
+    conditions: &mut Conditions,
+    wanted: &Wanted,
+    current: &Current,
+    prerequisites: &Prerequisites,
+) {
     let spec = &wanted.spec;
+    let is_there = |kinds: &[&'static ExternalKind]| {
+        let mut kinds = kinds.iter();
+        kinds.any(|kind| current.backends.of(kind).object.is_some())
+    };
     let how = |managed: bool, secret: bool| match (managed, secret) {
         (true, _) => "Provisioned",
         (_, true) => "Provided",
         _ => "InValues",
     };
     let known = prerequisites.for_backends().is_ok();
-    if known || !spec.postgres.managed {
+    if known || !spec.postgres.managed || is_there(&[&PERCONA]) {
         let how = how(spec.postgres.managed, spec.postgres.credentials_secret.is_some());
         state(
             conditions,
@@ -26,7 +40,7 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, prerequisit
             how,
         );
     }
-    if known || !spec.redis.managed {
+    if known || !spec.redis.managed || is_there(&[&REDIS, &REDIS_REPLICATION]) {
         let how = how(spec.redis.managed, spec.redis.credentials_secret.is_some());
         state(conditions, condition::REDIS_READY, &prerequisites.redis, how);
     }
@@ -38,7 +52,7 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, prerequisit
             "EnterpriseOnly",
             "only the Enterprise Edition can use Elasticsearch, so the operator creates none",
         ),
-        (true, Edition::Ee) if known => {
+        (true, Edition::Ee) if known || is_there(&[&ELASTICSEARCH]) => {
             state(
                 conditions,
                 condition::ELASTICSEARCH_READY,

@@ -123,7 +123,7 @@ fn present(
         .or(prerequisites.release.clone())
         .map(|release| release.judged(now));
     set_fields(&mut status, wanted, current, prerequisites, release.as_ref());
-    conditions::backends(said, wanted, prerequisites);
+    conditions::backends(said, wanted, current, prerequisites);
     conditions::released(said, release.as_ref());
     let is_up = release.as_ref().is_some_and(|release| release.running.is_some());
     let failure = outcome.problem.filter(|_| !outcome.blocked);
