@@ -72,19 +72,20 @@ pub(super) async fn predecessor(
     wanted: &Wanted,
     release: Option<&DynamicObject>,
 ) -> Result<Option<Result<Deployed, Unreadable>>, Problem> {
-    /// The most revisions that are read; more than one deployed revision is not genuine.
-    const REVISIONS: u32 = 16;
+    /// The most revisions that are read. Helm keeps ten of a release by default.
+    const REVISIONS: u32 = 64;
     let release = release.map(Release::of);
     let is_known = release.as_ref().is_some_and(|release| release.running.is_some());
     if is_known || wanted.installed.is_some() {
         return Ok(None);
     }
+    let has_release = release.is_some();
     let name = release
         .and_then(|release| release.name)
         .filter(|name| is_name(name))
         .unwrap_or_else(|| wanted.name.clone());
     let revisions = read
-        .list_metadata::<Secret>(&helm::selector(&name), REVISIONS)
+        .list_metadata::<Secret>(&helm::selector(&name, has_release), REVISIONS)
         .await?;
     let Some(newest) = helm::newest(revisions) else {
         return Ok(None);
