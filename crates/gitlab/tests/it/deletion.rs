@@ -1,5 +1,6 @@
 //! Deletion of an instance: the order, and what stays.
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt as _};
@@ -12,6 +13,14 @@ use crate::definitions;
 use crate::test_env::{TestEnv, ready};
 
 const STORAGE: &str = "shop-gitlab-rails-storage";
+
+/// What the event about a deleted instance says.
+async fn retained(env: &TestEnv) -> Option<String> {
+    let events: Api<Event> = Api::namespaced(env.client.clone(), &env.namespace);
+    let reported = events.list(&ListParams::default()).await.unwrap();
+    let is_it = |event: &Event| event.reason.as_deref() == Some("Retained");
+    reported.into_iter().find(is_it)?.note
+}
 
 #[tokio::test]
 async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
@@ -31,6 +40,8 @@ async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
 
     env.wait().gone(&env.instances(), "shop").await;
     env.wait().gone(&env.secrets(), STORAGE).await;
+    let stays = retained(&env).await.expect("an event names what stays");
+    assert!(stays.contains("shop-rails-secret"), "{stays}");
     let repositories = env.external(&HELM_REPOSITORY);
     env.wait()
         .eventually("the collector", async || {
@@ -77,14 +88,9 @@ async fn a_managed_database_outlives_its_instance_and_is_found_again() {
     let before = env.external(&PERCONA).get("shop-pg").await.unwrap();
     env.delete("shop").await;
     env.wait().gone(&env.instances(), "shop").await;
-    let events: Api<Event> = Api::namespaced(env.client.clone(), &env.namespace);
-    let reported = events.list(&ListParams::default()).await.unwrap();
-    let retained = reported
-        .iter()
-        .find(|event| event.reason.as_deref() == Some("Retained"))
-        .and_then(|event| event.note.clone())
-        .expect("an event names what stays");
-    assert!(retained.contains("PerconaPGCluster shop-pg"), "{retained}");
+    let stays = retained(&env).await.expect("an event names what stays");
+    assert!(stays.contains("PerconaPGCluster shop-pg"), "{stays}");
+    assert!(!stays.contains("rails-secret"), "nothing was installed: {stays}");
     assert_eq!(
         before.metadata.labels.as_ref().unwrap()["stanchion.dev/gitlab-instance"],
         "shop"
@@ -148,4 +154,53 @@ async fn a_database_that_stays_remembers_the_last_version() {
     env.no_release("shop").await;
     env.respec("shop", json!({ "version": "18.2.8" })).await;
     env.release_of("shop", "9.2.8").await;
+}
+
+/// A version that Flux has begun may have migrated the database, also if it never ran.
+#[tokio::test]
+async fn a_version_that_was_begun_is_remembered_like_one_that_ran() {
+    let (env, _operator) = TestEnv::operated().await;
+    for name in ["fails", "works"] {
+        env.instance(name, json!({ "version": "18.2.8" })).await;
+        env.release_of(name, "9.2.8").await;
+        if name == "fails" {
+            env.failed(name, "InstallFailed", "a hook failed").await;
+            env.shows(name, Phase::Failed, "InstallFailed").await;
+        } else {
+            env.works(name, "Running 'install' action").await;
+            env.until(name, |instance| ready(instance).1.contains("Running"))
+                .await;
+        }
+        env.delete(name).await;
+        env.wait().gone(&env.instances(), name).await;
+        env.instance(name, json!({ "version": "17.11.7" })).await;
+        env.shows(name, Phase::Failed, "UpgradeBlocked").await;
+        env.no_release(name).await;
+    }
+}
+
+/// Flux may begin after the last pass before the deletion.
+#[tokio::test]
+async fn a_version_that_flux_begins_during_the_deletion_is_remembered() {
+    let (env, operator) = TestEnv::operated().await;
+    env.instance("shop", json!({ "version": "18.2.8" })).await;
+    env.release_of("shop", "9.2.8").await;
+    env.phase("shop", Phase::Deploying).await;
+    operator.kill().await;
+    env.flux_holds_the_release().await;
+    env.works("shop", "Running 'install' action").await;
+    env.instances()
+        .delete("shop", &DeleteParams::default())
+        .await
+        .unwrap();
+    let _operator = env.operator().await;
+    let record =
+        |map: &ConfigMap| map.data.as_ref().unwrap().get("begun").map(String::as_str) == Some("18.2.8");
+    env.wait()
+        .until(&env.api::<ConfigMap>(), "shop-gitlab-installed", record)
+        .await;
+    env.flux_releases_it().await;
+    env.wait().gone(&env.instances(), "shop").await;
+    env.instance("shop", json!({ "version": "17.11.7" })).await;
+    env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
 }

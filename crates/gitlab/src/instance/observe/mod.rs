@@ -3,6 +3,7 @@
 mod backends;
 mod database;
 mod flux;
+mod history;
 mod secrets;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub(crate) use self::database::Answer;
 pub(crate) use self::database::Database;
 pub(crate) use self::flux::Flux;
 pub(super) use self::flux::release;
+pub(super) use self::history::{History, history};
 use super::cache::{Cached, InstanceCache, Shapes};
 use super::prerequisites::Prerequisites;
 use super::target::Wanted;

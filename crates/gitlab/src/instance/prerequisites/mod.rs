@@ -20,12 +20,11 @@ pub(crate) use upgrade::UpgradePlan;
 use super::observe::Current;
 use super::target::Wanted;
 use super::validate::INVALID;
-use crate::backends::external;
 use crate::backends::kinds::PERCONA;
 use crate::flux::Release;
 use crate::login::{Mail, Psql, RedisLogin};
 use crate::storage::Buckets;
-use crate::{names, values};
+use crate::{names, record};
 
 /// A usable dependency, or what blocks it.
 pub(crate) type Check<T> = Result<T, Blocker>;
@@ -248,21 +247,13 @@ impl Prerequisites {
 
 /// A unique identifier of the instance's database. `None` while it is unknown.
 pub(crate) fn database(wanted: &Wanted, current: &Current) -> Option<String> {
-    let spec = &wanted.spec.postgres;
-    // The values override the fields of the spec.
-    if let Some(host) = values::psql_host(&wanted.spec.helm.values) {
-        return Some(format!("values/{host}"));
-    }
-    if spec.managed {
-        let cluster = current.backends.of(&PERCONA).object.as_ref()?;
-        return Some(format!("PerconaPGCluster/{}", cluster.metadata.uid.as_deref()?));
-    }
-    let secret = current.secrets.get(spec.credentials_secret.as_ref()?)?;
-    let psql = external::psql(secret).ok()?;
-    Some(format!(
-        "{}:{}/{}",
-        psql.address.host, psql.address.port, psql.database
-    ))
+    let secret = wanted.spec.postgres.credentials_secret.as_ref();
+    let secret = secret.and_then(|name| current.secrets.get(name));
+    record::database(
+        &wanted.spec,
+        current.backends.of(&PERCONA).object.as_ref(),
+        secret,
+    )
 }
 
 /// A Secret that the spec names.

@@ -12,9 +12,9 @@ use super::{Blocker, Check};
 use crate::backends::kinds::PERCONA;
 use crate::backends::percona;
 use crate::flux::{Progress, Release, Running};
-use crate::record;
+use crate::record::{self, Versions};
 use crate::values::ChartVersion;
-use crate::versions::{self, Minor, Step, Version, by_chart, path, resolve};
+use crate::versions::{self, Step, Version, by_chart, installed_by, path, resolve, unmapped, version_of};
 
 /// How often the database is queried during an upgrade: nothing reports the end of its migrations.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
@@ -53,7 +53,7 @@ fn plan_upgrade(wanted: &Wanted, current: &Current, release: Option<&Release>) -
     let map = current.map.as_ref();
     let last = predecessor(current)?;
     let ran = release.and_then(|release| release.running.as_ref()).or(last);
-    let remembered = wanted.installed.max(recorded(wanted, current));
+    let remembered = wanted.installed.max(recorded(wanted, current, release));
     let running = ran.and_then(|ran| version_of(ran, map)).or(remembered);
     if let Some(chart) = &wanted.spec.helm.version {
         return Ok(UpgradePlan::named(map, chart, ran, running));
@@ -99,7 +99,7 @@ fn record_hint(wanted: &Wanted, running: &Version, is_remembered: bool) -> Strin
         return String::new();
     }
     format!(
-        ". ConfigMap {} says that {running} ran last on this database; delete it only if the database is new",
+        ". ConfigMap {} says that {running} ran or was begun last on this database; delete it only if the database is new",
         record::name(&wanted.name)
     )
 }
@@ -195,7 +195,8 @@ fn may_go_on(
             // A failed upgrade is replaced: the previous version still runs, and its migrations were finished before the
             // upgrade. Those of its patch releases were not asked for.
             Progress::Failed { .. } if !is_idle => {
-                if minor_of(current, &release.chart) != running.minor() {
+                let attempted = installed_by(current.map.as_ref(), &release.chart);
+                if attempted.map(Version::minor) != Some(running.minor()) {
                     return Ok(());
                 }
             }
@@ -293,31 +294,11 @@ fn predecessor(current: &Current) -> Check<Option<&Running>> {
     }
 }
 
-/// The version that ran last on this database, if recorded.
-fn recorded(wanted: &Wanted, current: &Current) -> Option<Version> {
-    record::version(current.record.as_ref()?, &super::database(wanted, current)?)
-}
-
-fn version_of(running: &Running, map: Option<&GitlabVersionMapSpec>) -> Option<Version> {
-    running
-        .version
-        .or_else(|| by_chart(map?, &running.chart).map(|step| step.version))
-}
-
-/// The minor version that a chart installs.
-fn minor_of(current: &Current, chart: &str) -> Minor {
-    let mapped = current.map.as_ref().and_then(|map| by_chart(map, chart));
-    mapped.unwrap_or_else(|| unmapped(chart)).version.minor()
-}
-
-/// A chart that the map does not have. Charts are nine major versions behind GitLab; nothing else is guessed.
-fn unmapped(chart: &str) -> Step {
-    let number = ChartVersion::of(chart);
-    Step {
-        version: Version::new(number.major.saturating_add(9), number.minor, 0),
-        chart: chart.to_owned(),
-        values: serde_json::Map::new(),
-    }
+/// The version that ran last on this database, if recorded. Without a release, what Flux had begun counts as well: the
+/// database may have been migrated.
+fn recorded(wanted: &Wanted, current: &Current, release: Option<&Release>) -> Option<Version> {
+    let versions = Versions::read(current.record.as_ref(), &super::database(wanted, current)?);
+    versions.ran.max(versions.begun.filter(|_| release.is_none()))
 }
 
 /// Flux ends what it is doing before the next step.

@@ -297,9 +297,12 @@ fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
         data.into_iter().map(bytes).collect()
     });
     current.secrets.insert("pg".into(), secret);
-    let record = |database: &str| {
-        serde_json::from_value(record::object("shop", Version::new(18, 2, 8), database)).unwrap()
+    let newest = Some(Version::new(18, 2, 8));
+    let of = |ran, begun, database: &str| {
+        let record = Versions { ran, begun }.object("shop", database).unwrap();
+        serde_json::from_value(record).unwrap()
     };
+    let record = |database: &str| of(newest, None, database);
     current.record = Some(record("db:5432/gitlabhq_production"));
     let refused = find(&at("17"), &current, None);
     assert_eq!(reason(&refused), "UpgradeBlocked");
@@ -313,6 +316,11 @@ fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
         "another database has another history"
     );
     current.record = Some(record("db:5432/gitlabhq_production"));
+    // What Flux has begun counts for the next instance; this one's release is repaired or replaced.
+    current.record = Some(of(None, newest, "db:5432/gitlabhq_production"));
+    assert_eq!(reason(&find(&at("17"), &current, None)), "UpgradeBlocked");
+    let failed = release("9.2.8", None, "False");
+    assert_eq!(reason(&find(&at("17"), &current, Some(&failed))), "");
     let elsewhere = json!({ "values": { "global": { "psql": { "host": "db-2" } } } });
     let elsewhere = wanted(&json!({ "version": "17", "helm": elsewhere }));
     assert_eq!(
@@ -333,6 +341,7 @@ fn what_helm_has_installed_itself_is_where_an_upgrade_begins() {
         Some(Ok(crate::helm::Deployed {
             chart: chart.into(),
             running,
+            is_deployed: true,
         }))
     };
     let mut current = current();
