@@ -333,6 +333,28 @@ fn each_blocker_has_its_phase() {
     }
 }
 
+#[test]
+fn storage_that_the_profile_or_the_map_names_is_known() {
+    let values =
+        json!({ "global": { "appConfig": { "object_store": { "connection": { "secret": "s3" } } } } });
+    let by_profile = json!({ "objectStorage": {}, "profile": "x", "helm": { "version": "10.1.1" } });
+    let mut by_profile = Case::new(&by_profile);
+    by_profile.current.profile = serde_json::from_value(json!({ "defaults": { "values": values } })).unwrap();
+    let mut by_map = Case::new(&json!({ "objectStorage": {} }));
+    let map = json!({ "versions": { "17.11.7": { "chartVersion": "10.1.1", "values": values } } });
+    by_map.current.map = serde_json::from_value(map).unwrap();
+    for case in [by_profile, by_map] {
+        let status = case.status();
+        let stored = find(&status.conditions, "ObjectStorageReady").unwrap();
+        assert_eq!(
+            (stored.status.as_str(), stored.reason.as_str()),
+            ("Unknown", "InValues")
+        );
+        let ready = find(&status.conditions, "Ready").unwrap();
+        assert_ne!(ready.reason, "ObjectStorageMissing", "{}", ready.message);
+    }
+}
+
 /// What the profile requests may leave less room than the spec alone.
 #[test]
 fn a_name_that_is_too_long_for_its_profile_is_refused_before_anything_is_made() {

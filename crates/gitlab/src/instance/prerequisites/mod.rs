@@ -14,7 +14,7 @@ use stanchion_kernel::external::ExternalKind;
 use stanchion_kernel::problem::Retry;
 use stanchion_kernel::{Class, Done, Problem};
 
-pub(crate) use release::{Account, FluxKinds};
+pub(crate) use release::{Account, FluxKinds, ObjectStore};
 pub(crate) use upgrade::UpgradePlan;
 
 use super::observe::Current;
@@ -124,8 +124,8 @@ pub struct Prerequisites {
     /// The `ServiceAccount` that Flux installs with.
     pub account: Check<Account>,
     pub flux: Check<FluxKinds>,
-    /// Whether there is object storage, provided or from the chart.
-    pub stored: Check<()>,
+    /// Where GitLab stores objects.
+    pub stored: Check<ObjectStore>,
     /// The state of the release.
     pub release: Option<Release>,
 }
@@ -169,7 +169,7 @@ impl Prerequisites {
             repository: release::repository(wanted, current, known),
             account: release::account(wanted, current, known),
             flux: release::flux(current),
-            stored: release::stored(wanted, &upgrade),
+            stored: release::stored(wanted, known, &upgrade),
             upgrade,
             postgres: backends::postgres(wanted, current, &requests),
             redis: backends::redis(wanted, current, &requests),
@@ -188,8 +188,9 @@ impl Prerequisites {
     #[must_use]
     pub(crate) fn with_answer(self, wanted: &Wanted, current: &Current) -> Self {
         let upgrade = upgrade::find(wanted, current, self.release.as_ref());
+        let profile = self.profile.as_ref().ok().and_then(Option::as_ref);
         Self {
-            stored: release::stored(wanted, &upgrade),
+            stored: release::stored(wanted, profile, &upgrade),
             upgrade,
             ..self
         }

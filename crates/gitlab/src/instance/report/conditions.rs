@@ -5,11 +5,13 @@ use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::external::ExternalKind;
 
 use super::super::observe::Current;
-use super::super::prerequisites::{Check, Prerequisites};
+use super::super::prerequisites::{Check, ObjectStore, Prerequisites};
 use super::super::target::Wanted;
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS, REDIS_REPLICATION};
 use crate::flux::{Progress, Release};
-use crate::values;
+
+/// The message about what only values configure.
+const IN_VALUES: &str = "the chart's values say where it is";
 
 /// Conditions of the dependencies.
 ///
@@ -62,42 +64,24 @@ pub(super) fn backends(
         }
         (true, Edition::Ee) => {}
     }
-    let given = spec.object_storage.credentials_secret.is_some();
-    if given {
-        state(
-            conditions,
-            condition::OBJECT_STORAGE_READY,
-            &prerequisites.storage,
-            "Provided",
-        );
-    } else if values::names_object_storage(&spec.helm.values) {
-        conditions.set(
-            condition::OBJECT_STORAGE_READY,
-            Truth::Unknown,
-            "InValues",
-            "the chart's values say where it is",
-        );
-    } else if let Err(blocker) = &prerequisites.stored {
-        conditions.set(
-            condition::OBJECT_STORAGE_READY,
-            Truth::False,
-            blocker.reason,
-            &blocker.message,
-        );
-    } else {
-        conditions.set(
-            condition::OBJECT_STORAGE_READY,
+    let kind = condition::OBJECT_STORAGE_READY;
+    match &prerequisites.stored {
+        Ok(ObjectStore::Provided) => state(conditions, kind, &prerequisites.storage, "Provided"),
+        Ok(ObjectStore::InValues) => conditions.set(kind, Truth::Unknown, "InValues", IN_VALUES),
+        Ok(ObjectStore::Bundled) => conditions.set(
+            kind,
             Truth::False,
             "Bundled",
             "no objectStorage.credentialsSecret: the chart's own MinIO is used, which is not for production",
-        );
+        ),
+        Err(blocker) => conditions.set(kind, Truth::False, blocker.reason, &blocker.message),
     }
 }
 
 fn state<T>(conditions: &mut Conditions, kind: &str, finding: &Check<Option<T>>, how: &str) {
     match finding {
         Ok(Some(_)) => conditions.set(kind, Truth::True, how, ""),
-        Ok(None) => conditions.set(kind, Truth::Unknown, how, "the chart's values say where it is"),
+        Ok(None) => conditions.set(kind, Truth::Unknown, how, IN_VALUES),
         Err(blocker) => conditions.set(kind, Truth::False, blocker.reason, &blocker.message),
     }
 }
