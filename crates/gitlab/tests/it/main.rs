@@ -7,6 +7,7 @@
     reason = "tests say what went wrong by failing"
 )]
 
+mod calls;
 mod crash;
 mod definitions;
 mod deletion;

@@ -12,7 +12,8 @@ use stanchion_kernel::external::ExternalKind;
 
 use crate::test_env::{TestEnv, ready, secret_text};
 
-async fn say(env: &TestEnv, kind: &ExternalKind, name: &str, mut status: Value) {
+/// What the operator of a backend reports.
+pub(crate) async fn say(env: &TestEnv, kind: &ExternalKind, name: &str, mut status: Value) {
     let api = env.external(kind);
     let object = api.get(name).await.unwrap();
     if status["observedGeneration"].is_null() {
