@@ -23,6 +23,7 @@ use super::target::Wanted;
 use super::validate::validate;
 use super::{EXTERNAL_KINDS, GitlabController};
 use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
+use crate::storage::Buckets;
 
 fn served(kind: &'static ExternalKind) -> ServedKind {
     ServedKind {
@@ -72,22 +73,8 @@ impl Case {
             ("endpoint", "e.example.com"),
             ("region", "r"),
         ];
-        buckets.extend(
-            [
-                "bucket.registry",
-                "bucket.lfs",
-                "bucket.artifacts",
-                "bucket.uploads",
-                "bucket.packages",
-                "bucket.mr-diffs",
-                "bucket.terraform",
-                "bucket.ci-secure-files",
-                "bucket.dependency-proxy",
-                "bucket.backups",
-                "bucket.pages",
-            ]
-            .map(|key| (key, "b")),
-        );
+        let names = Buckets::NAMES.map(|name| format!("bucket.{name}"));
+        buckets.extend(names.iter().map(|name| (name.as_str(), "b")));
         let map = json!({ "versions": { "17.11.7": { "chartVersion": "8.11.8" } } });
         let objects = EXTERNAL_KINDS.iter().map(|kind| {
             let backend = Backend {
