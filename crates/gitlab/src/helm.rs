@@ -31,8 +31,8 @@ pub struct Deployed {
     pub chart: String,
     /// The chart's version, and GitLab's.
     pub running: Running,
-    /// Whether it is deployed. A failed one may have migrated the database.
-    pub is_deployed: bool,
+    /// Whether it runs. A failed one may have migrated the database.
+    pub runs: bool,
 }
 
 /// Why a Secret of Helm cannot be used.
@@ -116,7 +116,7 @@ pub(crate) fn read(secret: &Secret) -> Result<Deployed, Unreadable> {
             chart: version,
             version: app_version.parse().ok(),
         },
-        is_deployed: is_deployed(&secret.metadata),
+        runs: is_deployed(&secret.metadata),
     })
 }
 

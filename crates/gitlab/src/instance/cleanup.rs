@@ -16,7 +16,7 @@ use stanchion_kernel::text::shorten;
 use stanchion_kernel::{Cleanup, CleanupOutcome, Done, Inputs, Problem, Reader, Report, Writer};
 
 use super::GitlabController;
-use super::observe::{History, history, is_made_here, own_account, release, retained};
+use super::observe::{History, history, own_account, release, retained};
 use super::plan::{keep_map, make_account, remove_account};
 use super::prerequisites::Blocker;
 use crate::account;
@@ -169,7 +169,7 @@ fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<CleanupPlan, Pr
             plan.changes.splice(0..0, account);
         }
         // Last: nobody can create it in a namespace that is being deleted, and the deletion goes on without it.
-        plan.changes.extend(record(cleanup, state, &release)?);
+        plan.changes.extend(record(cleanup, state, &release));
         return Ok(plan);
     }
     let ours = Derived::names(instance);
@@ -186,34 +186,21 @@ fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<CleanupPlan, Pr
     })
 }
 
-/// The record of the versions: Flux may have begun with one that no pass has seen.
-fn record(
-    cleanup: &CleanupTarget,
-    state: &CleanupState,
-    release: &Release,
-) -> Result<Option<ObjectChange>, Problem> {
+/// The record of the versions: Flux may have begun with one that no pass has seen. One that is somebody else's stays as it
+/// is, and does not keep the instance.
+fn record(cleanup: &CleanupTarget, state: &CleanupState, release: &Release) -> Option<ObjectChange> {
     let History {
         map,
         record,
         database,
     } = &state.history;
-    let is_ours = record
-        .as_ref()
-        .is_none_or(|record| is_made_here(&record.metadata));
-    let Some(database) = database.as_ref().filter(|_| is_ours) else {
-        return Ok(None);
-    };
+    let database = database.as_ref()?;
     let running = release.running.as_ref();
     let running = running.and_then(|running| version_of(running, map.as_ref()));
     let versions = Versions::read(record.as_ref(), database).now(running, Some(release), map.as_ref());
-    let Some(object) = versions.object(&cleanup.name, database) else {
-        return Ok(None);
-    };
-    keep_map(
-        Intent::to_keep(&object, &state.parent)?,
-        record.as_ref(),
-        &state.parent,
-    )
+    let object = versions.object(&cleanup.name, database)?;
+    let intent = Intent::to_keep(&object, &state.parent).ok()?;
+    keep_map(intent, record.as_ref(), &state.parent).ok().flatten()
 }
 
 /// What stays, reported while the instance still exists.

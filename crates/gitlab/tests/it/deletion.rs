@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use stanchion_api::gitlab::Phase;
@@ -203,4 +203,23 @@ async fn a_version_that_flux_begins_during_the_deletion_is_remembered() {
     env.wait().gone(&env.instances(), "shop").await;
     env.instance("shop", json!({ "version": "17.11.7" })).await;
     env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
+}
+
+/// Not even the record of the versions keeps an instance: somebody may have made a ConfigMap of its name.
+#[tokio::test]
+async fn a_record_of_somebody_else_does_not_keep_an_instance() {
+    let (env, _operator) = TestEnv::operated().await;
+    env.instance("shop", json!({ "version": "18.2.8" })).await;
+    env.release_of("shop", "9.2.8").await;
+    let theirs = json!({ "metadata": { "name": "shop-gitlab-installed" }, "data": { "theirs": "yes" } });
+    let maps = env.api::<ConfigMap>();
+    let params = PostParams::default();
+    maps.create(&params, &serde_json::from_value(theirs).unwrap())
+        .await
+        .unwrap();
+    env.works("shop", "Running 'install' action").await;
+    env.delete("shop").await;
+    env.wait().gone(&env.instances(), "shop").await;
+    let map = maps.get("shop-gitlab-installed").await.unwrap();
+    assert_eq!(map.data.unwrap()["theirs"], "yes");
 }

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::DynamicObject;
 use stanchion_api::GitlabVersionMap;
+use stanchion_api::gitlab::patterns::is_name;
 use stanchion_api::gitlab::{DEFAULT_MAP, GitlabVersionMapSpec};
 use stanchion_kernel::{Problem, Reader};
 
@@ -31,7 +32,9 @@ pub(in super::super) async fn history(read: &Reader, cleanup: &CleanupTarget) ->
     } else {
         None
     };
-    let provided = match &spec.postgres.credentials_secret {
+    // The spec of a deleted instance may be invalid.
+    let provided = spec.postgres.credentials_secret.as_ref();
+    let provided = match provided.filter(|name| is_name(name)) {
         Some(name) => read.get::<Secret>(name).await?,
         None => None,
     };

@@ -236,7 +236,7 @@ fn set_fields(
         // The last version may be known for a database on which nothing runs now.
         let by_helm = current.helm.as_ref().and_then(|helm| helm.as_ref().ok());
         let runs = release.is_some_and(|release| release.running.is_some())
-            || by_helm.is_some_and(|deployed| deployed.is_deployed);
+            || by_helm.is_some_and(|deployed| deployed.runs);
         if runs {
             status.observed_version = running.map(|version| version.to_string());
         } else if release.is_none() {

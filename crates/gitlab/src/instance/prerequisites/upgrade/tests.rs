@@ -341,7 +341,7 @@ fn what_helm_has_installed_itself_is_where_an_upgrade_begins() {
         Some(Ok(crate::helm::Deployed {
             chart: chart.into(),
             running,
-            is_deployed: true,
+            runs: true,
         }))
     };
     let mut current = current();
