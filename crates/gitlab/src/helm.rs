@@ -17,18 +17,22 @@ use crate::flux::Running;
 
 /// The type of the Secrets.
 const TYPE: &str = "helm.sh/release.v1";
+/// The status of a revision that runs.
+const DEPLOYED: &str = "deployed";
 /// The first bytes of a compressed release.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// The largest uncompressed release, in bytes. GitLab's have less than half of that.
 const LARGEST: u64 = 32 << 20;
 
-/// A release that Helm has deployed.
+/// A release of Helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployed {
     /// The name of its chart.
     pub chart: String,
     /// The chart's version, and GitLab's.
     pub running: Running,
+    /// Whether it runs. A failed one may have migrated the database.
+    pub runs: bool,
 }
 
 /// Why a Secret of Helm cannot be used.
@@ -61,18 +65,29 @@ struct Metadata {
     app_version: String,
 }
 
-/// The label selector of the deployed revision.
-pub(crate) fn selector(release: &str) -> String {
-    format!("owner=helm,name={release},status=deployed")
+/// The label selector of the revisions that say which version the database has. The failed ones count before Flux has a
+/// release: later ones are of that release, whose own state says more.
+pub(crate) fn selector(release: &str, has_release: bool) -> String {
+    let failed = if has_release { "" } else { ",failed" };
+    format!("owner=helm,name={release},status in ({DEPLOYED}{failed})")
 }
 
-/// The newest of these revisions.
+/// The newest deployed one of these revisions; without one, the newest failed one.
 pub(crate) fn newest(revisions: Vec<ObjectMeta>) -> Option<String> {
     let revision = |meta: &ObjectMeta| -> u64 {
-        let label = meta.labels.as_ref().and_then(|labels| labels.get("version"));
-        label.and_then(|label| label.parse().ok()).unwrap_or_default()
+        let number = label(meta, "version").and_then(|number| number.parse().ok());
+        number.unwrap_or_default()
     };
-    revisions.into_iter().max_by_key(revision)?.name
+    let newest = |meta: &ObjectMeta| (is_deployed(meta), revision(meta));
+    revisions.into_iter().max_by_key(newest)?.name
+}
+
+fn is_deployed(meta: &ObjectMeta) -> bool {
+    label(meta, "status") == Some(DEPLOYED)
+}
+
+fn label<'a>(meta: &'a ObjectMeta, name: &str) -> Option<&'a str> {
+    meta.labels.as_ref()?.get(name).map(String::as_str)
 }
 
 /// Reads a revision. Decompression takes a moment; nothing but the result is kept in memory.
@@ -101,6 +116,7 @@ pub(crate) fn read(secret: &Secret) -> Result<Deployed, Unreadable> {
             chart: version,
             version: app_version.parse().ok(),
         },
+        runs: is_deployed(&secret.metadata),
     })
 }
 
@@ -179,12 +195,18 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_revision_counts() {
-        let meta = |name: &str, version: &str| -> ObjectMeta {
-            serde_json::from_value(json!({ "name": name, "labels": { "version": version } })).unwrap()
+    fn the_newest_revision_counts_and_a_failed_one_only_if_none_is_deployed() {
+        let meta = |name: &str, version: &str, status: &str| -> ObjectMeta {
+            let labels = json!({ "version": version, "status": status });
+            serde_json::from_value(json!({ "name": name, "labels": labels })).unwrap()
         };
-        let found = newest(vec![meta("v2", "2"), meta("v10", "10"), meta("x", "none")]);
+        let (two, ten) = (meta("v2", "2", "deployed"), meta("v10", "10", "deployed"));
+        let failed = [meta("v3", "3", "failed"), meta("v11", "11", "failed")];
+        let found = newest(vec![two.clone(), ten, meta("x", "none", "deployed")]);
         assert_eq!(found.as_deref(), Some("v10"));
+        let found = newest([failed.to_vec(), vec![two]].concat());
+        assert_eq!(found.as_deref(), Some("v2"), "it still runs");
+        assert_eq!(newest(failed.to_vec()).as_deref(), Some("v11"));
         assert_eq!(newest(Vec::new()), None);
     }
 }

@@ -10,6 +10,7 @@
 //! | [`account`] | the `ServiceAccount` that Flux installs with |
 //! | [`charts`] | allowed chart repositories |
 //! | `helm` | reads the release of a plain `helm install` |
+//! | `names` | how long an instance's name may be |
 //! | `record` | the record of the last version, which outlives an instance |
 //! | `instance` | the controller: validate, observe, plan, apply, report |
 //! | `secret_keys` | reads a Secret of the user, and reports everything that is wrong with it at once |
@@ -25,6 +26,7 @@ pub mod flux;
 mod helm;
 mod instance;
 mod login;
+mod names;
 mod record;
 mod secret_keys;
 mod setup;

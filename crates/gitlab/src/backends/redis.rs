@@ -4,6 +4,8 @@
 //! so this controller generates one, once.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::Secret;
+use kube::core::DynamicObject;
 use rand::CryptoRng;
 use rand::distr::{Alphanumeric, SampleString as _};
 use secrecy::{ExposeSecret as _, SecretString};
@@ -11,11 +13,12 @@ use serde_json::{Value, json};
 use stanchion_api::gitlab::Topology;
 use stanchion_kernel::external::ExternalKind;
 
-use super::Readiness;
 use super::kinds::{self, REDIS, REDIS_REPLICATION, REDIS_SENTINEL};
 use super::pods::claim;
 use super::request::RedisRequest;
+use super::{Readiness, text};
 use crate::login::{Address, RedisLogin, RedisServer, SecretKey};
+use crate::secret_keys::{Keys, Unusable};
 
 /// The images, of the same version.
 const SERVER_IMAGE: &str = "quay.io/opstree/redis:v7.0.15";
@@ -28,6 +31,10 @@ const SENTINELS: u32 = 3;
 const QUORUM: &str = "2";
 /// The Sentinels' name for the servers.
 const MASTER: &str = "gitlab";
+/// That of Sentinels that state none: their operator's default.
+const UNNAMED_MASTER: &str = "myMaster";
+/// The most Sentinels that are listed: the object may be anybody's.
+const MOST_SENTINELS: u32 = 9;
 /// Length of a generated password of letters and digits.
 const PASSWORD_LENGTH: usize = 32;
 /// The key of the password.
@@ -150,8 +157,9 @@ pub fn readiness(name: &str, set: Option<&StatefulSet>) -> Readiness {
     }
 }
 
-/// The login. Sentinels have no password, and all of them are listed, because one may be gone.
-pub(crate) fn login(request: &RedisRequest<'_>) -> RedisLogin {
+/// The login. Sentinels have no password, and all of them are listed, because one may be gone. Existing Sentinels say
+/// themselves how many they are, and what they call the servers: they may be somebody else's.
+pub(crate) fn login(request: &RedisRequest<'_>, sentinels: Option<&DynamicObject>) -> RedisLogin {
     let name = name(request.instance);
     let domain = format!("{}.svc", request.namespace);
     let server = match request.topology {
@@ -159,15 +167,17 @@ pub(crate) fn login(request: &RedisRequest<'_>) -> RedisLogin {
             host: format!("{name}.{domain}"),
             port: SERVER_PORT,
         }),
-        Topology::Ha => RedisServer::Asked {
-            master: MASTER.to_owned(),
-            sentinels: (0..SENTINELS)
-                .map(|number| Address {
-                    host: format!("{name}-sentinel-{number}.{name}-sentinel-headless.{domain}"),
-                    port: SENTINEL_PORT,
-                })
-                .collect(),
-        },
+        Topology::Ha => {
+            let (master, count) = sentinels.map_or((MASTER, SENTINELS), group);
+            let sentinel = |number| Address {
+                host: format!("{name}-sentinel-{number}.{name}-sentinel-headless.{domain}"),
+                port: SENTINEL_PORT,
+            };
+            RedisServer::Asked {
+                master: master.to_owned(),
+                sentinels: (0..count).map(sentinel).collect(),
+            }
+        }
     };
     RedisLogin {
         server,
@@ -178,12 +188,32 @@ pub(crate) fn login(request: &RedisRequest<'_>) -> RedisLogin {
     }
 }
 
+/// What these Sentinels call the servers, and how many Sentinels there are.
+fn group(sentinels: &DynamicObject) -> (&str, u32) {
+    let master = text(sentinels, "/spec/redisSentinelConfig/masterGroupName");
+    let count = sentinels
+        .data
+        .pointer("/spec/clusterSize")
+        .and_then(Value::as_u64);
+    let count = count
+        .and_then(|count| u32::try_from(count).ok())
+        .unwrap_or(SENTINELS);
+    (master.unwrap_or(UNNAMED_MASTER), count.min(MOST_SENTINELS))
+}
+
+/// Checks the Secret with the password, which a user may have created.
+pub(crate) fn check_password(secret: &Secret) -> Result<(), Unusable> {
+    let mut keys = Keys::of(secret);
+    keys.sealed(PASSWORD);
+    keys.finish(())
+}
+
 #[cfg(test)]
 mod tests {
     use insta::{assert_debug_snapshot, assert_yaml_snapshot};
 
     use super::*;
-    use crate::backends::request::tests::{fullest, requests, spec};
+    use crate::backends::request::tests::{fullest, live, requests, spec};
 
     fn rendered(request: &RedisRequest<'_>) -> Vec<Value> {
         let (kinds, objects): (Vec<_>, Vec<_>) = objects(request).into_iter().unzip();
@@ -218,7 +248,7 @@ mod tests {
 
     #[test]
     fn each_sentinel_has_an_address() {
-        assert_debug_snapshot!(login(&requests(&fullest()).redis()));
+        assert_debug_snapshot!(login(&requests(&fullest()).redis(), None));
     }
 
     #[test]
@@ -228,7 +258,30 @@ mod tests {
             host: "shop-redis.gl.svc".into(),
             port: 6379,
         };
-        assert_eq!(login(&requests(&spec).redis()).server, RedisServer::At(address));
+        assert_eq!(
+            login(&requests(&spec).redis(), None).server,
+            RedisServer::At(address)
+        );
+    }
+
+    #[test]
+    fn existing_sentinels_say_what_they_watch_and_how_many_they_are() {
+        let of = |spec: Value| {
+            let live = live(json!({ "spec": spec }));
+            match login(&requests(&fullest()).redis(), Some(&live)).server {
+                RedisServer::Asked { master, sentinels } => (master, sentinels.len()),
+                RedisServer::At(address) => panic!("{address:?}"),
+            }
+        };
+        let theirs = json!({ "clusterSize": 5, "redisSentinelConfig": { "masterGroupName": "theirs" } });
+        assert_eq!(of(theirs), ("theirs".into(), 5));
+        assert_eq!(of(json!({})), ("myMaster".into(), 3));
+        assert_eq!(
+            of(json!({ "clusterSize": 4_000_000_000_u32 })).1,
+            9,
+            "nobody fills the memory"
+        );
+        assert_eq!(of(json!({ "clusterSize": u64::MAX })).1, 3);
     }
 
     #[test]

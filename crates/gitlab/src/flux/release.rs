@@ -67,6 +67,9 @@ pub struct Running {
 /// fetched; and forever for a chart that does not exist.
 const WAIT_TIMEOUT: SignedDuration = SignedDuration::from_mins(1);
 
+/// The reason of a release whose chart cannot be loaded.
+const NO_CHART: &str = "ArtifactFailed";
+
 /// The reasons of a release that Flux does not retry for now. With any other reason, Flux waits for something.
 const FAILURES: &[&str] = &[
     "InstallFailed",
@@ -76,7 +79,7 @@ const FAILURES: &[&str] = &[
     "RollbackFailed",
     "UninstallSucceeded",
     "UninstallFailed",
-    "ArtifactFailed",
+    NO_CHART,
     "RetriesExceeded",
     "MissingRollbackTarget",
 ];
@@ -105,6 +108,14 @@ impl Release {
     /// Whether Flux has applied the current generation.
     pub(crate) fn is_done(&self) -> bool {
         self.progress == Progress::Done
+    }
+
+    /// Whether Flux has begun to install the requested chart, which may have migrated the database.
+    pub(crate) fn has_begun(&self) -> bool {
+        match &self.progress {
+            Progress::Failed { reason, .. } => reason != NO_CHART,
+            Progress::Working(_) | Progress::Done | Progress::Waiting { .. } => self.working_since.is_some(),
+        }
     }
 
     /// The latest end of what Flux is doing.

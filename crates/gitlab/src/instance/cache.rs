@@ -4,7 +4,6 @@
 //! A reconcile that needs more reads the Secret again.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
@@ -13,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use stanchion_api::gitlab::{GitlabProfileSpec, GitlabVersionMapSpec};
 
 use super::apply::Applied;
-use super::observe::Current;
+use super::observe::{Backends, Current};
 use super::target::Wanted;
 use crate::account;
 use crate::backends::percona;
@@ -42,10 +41,9 @@ const PLAIN: [&str; 14] = [
 
 /// The cache of each instance, by its uid.
 #[derive(Default)]
-pub(crate) struct InstanceCache(Mutex<HashMap<String, Arc<Cached>>>);
+pub(crate) struct InstanceCache(Mutex<HashMap<String, Cached>>);
 
 /// The cache of an instance: `None` means that the object does not exist.
-#[derive(Clone)]
 pub(crate) struct Cached {
     pub map: Option<GitlabVersionMapSpec>,
     pub profile: Option<GitlabProfileSpec>,
@@ -56,6 +54,10 @@ pub(crate) struct Cached {
     pub init: Option<ConfigMap>,
     /// The chart repository.
     pub repository: Option<DynamicObject>,
+    /// The objects that other operators run.
+    pub backends: Backends,
+    /// Whether Helm itself has deployed a release.
+    pub has_predecessor: bool,
     /// The Secrets, if everything that is derived from them was up to date.
     pub secrets: Option<Shapes>,
 }
@@ -72,8 +74,10 @@ pub(crate) struct Shapes {
 }
 
 impl InstanceCache {
-    pub(crate) fn recall(&self, uid: &str) -> Option<Arc<Cached>> {
-        self.lock().get(uid).cloned()
+    /// Takes the cache out: only a completed pass leaves one. A pass that fails has read changes that the watches do not
+    /// report again, so the next one reads everything.
+    pub(crate) fn take(&self, uid: &str) -> Option<Cached> {
+        self.lock().remove(uid)
     }
 
     /// Removes a deleted instance.
@@ -107,12 +111,14 @@ impl InstanceCache {
                 .object(HELM_REPOSITORY.kind, &flux::name(instance))
                 .or(current.flux.repository.as_ref())
                 .cloned(),
+            backends: current.backends.after(written),
+            has_predecessor: current.helm.is_some(),
             secrets: shapes(wanted, current, applied),
         };
-        self.lock().insert(current.parent.uid.clone(), Arc::new(cached));
+        self.lock().insert(current.parent.uid.clone(), cached);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Cached>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Cached>> {
         self.0.lock()
     }
 }

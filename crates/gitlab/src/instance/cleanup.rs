@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::core::{ApiResource, DynamicObject};
 use stanchion_api::GitlabInstance;
-use stanchion_api::gitlab::{FINALIZER, GitlabInstanceStatus, Phase};
-use stanchion_kernel::apply::{ObjectChange, Written, is_owned};
+use stanchion_api::gitlab::{FINALIZER, GitlabInstanceSpec, GitlabInstanceStatus, Phase};
+use stanchion_kernel::apply::{Intent, ObjectChange, Written, is_owned};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::EventRecord;
 use stanchion_kernel::external::ServedKind;
@@ -16,16 +16,19 @@ use stanchion_kernel::text::shorten;
 use stanchion_kernel::{Cleanup, CleanupOutcome, Done, Inputs, Problem, Reader, Report, Writer};
 
 use super::GitlabController;
-use super::observe::{own_account, release, retained};
-use super::plan::{make_account, remove_account};
+use super::observe::{History, history, own_account, release, retained};
+use super::plan::{keep_map, make_account, remove_account};
 use super::prerequisites::Blocker;
 use crate::account;
 use crate::flux::{self, HELM_RELEASE, Progress, Release};
+use crate::record::{self, Versions};
 use crate::storage::Derived;
+use crate::versions::version_of;
 
 /// A deleted instance.
 pub struct CleanupTarget {
     pub name: String,
+    pub spec: GitlabInstanceSpec,
     /// The derived Secrets in the status.
     pub secrets: Vec<String>,
 }
@@ -38,6 +41,8 @@ pub struct CleanupState {
     pub secrets: Vec<Secret>,
     /// The `ServiceAccount` that the operator created.
     pub account: account::Found,
+    /// What the record of the versions is made from. Filled only while there is a release.
+    pub history: History,
     /// Objects of other operators, which stay: each with its kind and name. Filled only once the release is gone.
     pub retained: Vec<String>,
     /// The instance as the owner of writes.
@@ -67,6 +72,7 @@ impl Cleanup for GitlabCleanup {
         let status = instance.status.clone().unwrap_or_default();
         CleanupTarget {
             name: instance.name_any(),
+            spec: instance.spec.clone(),
             secrets: status.secrets,
         }
     }
@@ -111,7 +117,8 @@ impl Cleanup for GitlabCleanup {
             report.status.phase = Some(Phase::Terminating);
             report.status.message = Some(problem.message.clone());
         } else if let Some(state) = outcome.observed {
-            report.events = left_behind(&outcome.target.name, state);
+            let was_released = report.status.chart_version.is_some();
+            report.events = left_behind(&outcome.target.name, state, was_released);
         }
         report
     }
@@ -133,13 +140,14 @@ async fn observe(read: &Reader, cleanup: &CleanupTarget) -> Result<CleanupState,
             .map(async |name| read.get::<Secret>(name).await),
     )
     .await?;
-    let retained = if release.is_none() {
-        retained(read, &cleanup.name).await?
+    let (retained, history) = if release.is_none() {
+        (retained(read, &cleanup.name).await, History::default())
     } else {
-        Vec::new()
+        (Vec::new(), history(read, cleanup).await?)
     };
     Ok(CleanupState {
         retained,
+        history,
         release,
         secrets: secrets.into_iter().flatten().collect(),
         account: own_account(read, None, &cleanup.name).await?,
@@ -153,11 +161,15 @@ fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<CleanupPlan, Pr
     if let Some((kind, release)) = &state.release {
         let mut plan = uninstall(&kind.resource, release);
         // Flux uninstalls with the ServiceAccount of the release, and leaves everything behind without it.
-        let named = Release::of(release).account;
-        if named == Some(account::name(instance)) && state.account.somebody_elses(instance).is_none() {
+        let release = Release::of(release);
+        if release.account == Some(account::name(instance))
+            && state.account.somebody_elses(instance).is_none()
+        {
             let account = make_account(instance, &state.account, &state.parent)?;
             plan.changes.splice(0..0, account);
         }
+        // Last: nobody can create it in a namespace that is being deleted, and the deletion goes on without it.
+        plan.changes.extend(record(cleanup, state, &release));
         return Ok(plan);
     }
     let ours = Derived::names(instance);
@@ -174,15 +186,41 @@ fn plan(cleanup: &CleanupTarget, state: &CleanupState) -> Result<CleanupPlan, Pr
     })
 }
 
+/// The record of the versions: Flux may have begun with one that no pass has seen. One that is somebody else's stays as it
+/// is, and does not keep the instance.
+fn record(cleanup: &CleanupTarget, state: &CleanupState, release: &Release) -> Option<ObjectChange> {
+    let History {
+        map,
+        record,
+        database,
+    } = &state.history;
+    let database = database.as_ref()?;
+    let running = release.running.as_ref();
+    let running = running.and_then(|running| version_of(running, map.as_ref()));
+    let versions = Versions::read(record.as_ref(), database).now(running, Some(release), map.as_ref());
+    let object = versions.object(&cleanup.name, database)?;
+    let intent = Intent::to_keep(&object, &state.parent).ok()?;
+    keep_map(intent, record.as_ref(), &state.parent).ok().flatten()
+}
+
 /// What stays, reported while the instance still exists.
-fn left_behind(instance: &str, state: &CleanupState) -> Vec<EventRecord> {
-    if state.retained.is_empty() {
+fn left_behind(instance: &str, state: &CleanupState, was_released: bool) -> Vec<EventRecord> {
+    let retained = (!state.retained.is_empty())
+        .then(|| format!("{}, with their disks and Secrets", state.retained.join(", ")));
+    let installed = was_released.then(|| {
+        format!(
+            "the Secrets and claims that GitLab's chart has made, {instance}-rails-secret and the repositories among them, \
+             and ConfigMap {}",
+            record::name(instance)
+        )
+    });
+    let parts: Vec<String> = [retained, installed].into_iter().flatten().collect();
+    if parts.is_empty() {
         return Vec::new();
     }
     let words = format!(
-        "{} stay, with their disks and Secrets, and so do the Secrets and claims that GitLab's chart has made, \
-         {instance}-rails-secret among them: a new instance of this name finds them again",
-        state.retained.join(", ")
+        "{} stay: a new instance of this name finds them again",
+        parts.join("; ")
     );
     vec![EventRecord::normal("Retained", "Delete", words)]
 }

@@ -142,8 +142,6 @@ impl Reconciler for GitlabController {
         plan: plan::Plan,
         applied: &mut apply::Applied,
     ) -> Result<Done, Problem> {
-        // The state after a failed apply is unknown.
-        self.cache.forget(&write.parent().uid);
         let done = apply::apply(write, plan, applied).await?;
         self.cache.remember(wanted, &observed.current, applied);
         Ok(done)

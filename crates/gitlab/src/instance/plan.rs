@@ -19,7 +19,7 @@ use crate::account;
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
 use crate::backends::{elasticsearch, percona, redis};
 use crate::flux::{self, Chart, Release};
-use crate::record;
+use crate::record::Versions;
 use crate::storage::{Buckets, Derived};
 use crate::values::{self, ChartVersion, Input};
 use crate::versions;
@@ -184,15 +184,19 @@ impl Planner<'_> {
         Ok(changes)
     }
 
-    /// The record of the last version on this database.
+    /// The record of the versions of this database.
     fn record(&self, upgrade: &UpgradePlan) -> Result<Option<ObjectChange>, Problem> {
         let (wanted, current) = (self.wanted, self.current);
-        let (Some(version), Some(database)) = (upgrade.running, database(wanted, current)) else {
+        let Some(database) = database(wanted, current) else {
             return Ok(None);
         };
-        let record = record::object(&wanted.name, version, &database);
-        let record = Intent::to_keep(&record, &current.parent)?;
-        keep_map(record, current.record.as_ref(), &current.parent)
+        let live = current.record.as_ref();
+        let (release, map) = (self.prerequisites.release.as_ref(), current.map.as_ref());
+        let versions = Versions::read(live, &database).now(upgrade.running, release, map);
+        let Some(record) = versions.object(&wanted.name, &database) else {
+            return Ok(None);
+        };
+        keep_map(Intent::to_keep(&record, &current.parent)?, live, &current.parent)
     }
 
     /// The chart repository and the release.
@@ -308,7 +312,7 @@ pub(super) fn remove_account(instance: &str, found: &account::Found) -> Vec<Obje
 }
 
 /// A `ConfigMap` that outlives the instance. One that somebody else created under this name stays as it is.
-fn keep_map(
+pub(super) fn keep_map(
     intent: Intent,
     live: Option<&ConfigMap>,
     parent: &Parent,

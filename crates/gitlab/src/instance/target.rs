@@ -15,6 +15,8 @@ pub struct Wanted {
     pub secrets: Vec<String>,
     /// The last version in the status.
     pub installed: Option<Version>,
+    /// Whether GitLab has run, also if another operator installed it.
+    pub has_run: bool,
 }
 
 impl Wanted {
@@ -56,5 +58,20 @@ impl Wanted {
     /// Whether Elasticsearch is created: the Community Edition cannot use it.
     pub(crate) fn needs_elasticsearch(&self) -> bool {
         self.spec.elasticsearch.managed && self.spec.edition == Edition::Ee
+    }
+}
+
+#[cfg(test)]
+impl Wanted {
+    /// The instance `shop` with this spec and no status, for tests to add to.
+    pub(crate) fn shop(spec: serde_json::Value) -> Self {
+        Self {
+            name: "shop".into(),
+            namespace: "gl".into(),
+            spec: serde_json::from_value(spec).unwrap(),
+            secrets: Vec::new(),
+            installed: None,
+            has_run: false,
+        }
     }
 }

@@ -23,6 +23,7 @@ use super::target::Wanted;
 use super::validate::validate;
 use super::{EXTERNAL_KINDS, GitlabController};
 use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
+use crate::storage::Buckets;
 
 fn served(kind: &'static ExternalKind) -> ServedKind {
     ServedKind {
@@ -72,22 +73,8 @@ impl Case {
             ("endpoint", "e.example.com"),
             ("region", "r"),
         ];
-        buckets.extend(
-            [
-                "bucket.registry",
-                "bucket.lfs",
-                "bucket.artifacts",
-                "bucket.uploads",
-                "bucket.packages",
-                "bucket.mr-diffs",
-                "bucket.terraform",
-                "bucket.ci-secure-files",
-                "bucket.dependency-proxy",
-                "bucket.backups",
-                "bucket.pages",
-            ]
-            .map(|key| (key, "b")),
-        );
+        let names = Buckets::NAMES.map(|name| format!("bucket.{name}"));
+        buckets.extend(names.iter().map(|name| (name.as_str(), "b")));
         let map = json!({ "versions": { "17.11.7": { "chartVersion": "8.11.8" } } });
         let objects = EXTERNAL_KINDS.iter().map(|kind| {
             let backend = Backend {
@@ -331,6 +318,47 @@ fn each_blocker_has_its_phase() {
             ("False", Some(ready.message.as_str()))
         );
     }
+}
+
+#[test]
+fn storage_that_the_profile_or_the_map_names_is_known() {
+    let values =
+        json!({ "global": { "appConfig": { "object_store": { "connection": { "secret": "s3" } } } } });
+    let by_profile = json!({ "objectStorage": {}, "profile": "x", "helm": { "version": "10.1.1" } });
+    let mut by_profile = Case::new(&by_profile);
+    by_profile.current.profile = serde_json::from_value(json!({ "defaults": { "values": values } })).unwrap();
+    let mut by_map = Case::new(&json!({ "objectStorage": {} }));
+    let map = json!({ "versions": { "17.11.7": { "chartVersion": "10.1.1", "values": values } } });
+    by_map.current.map = serde_json::from_value(map).unwrap();
+    for case in [by_profile, by_map] {
+        let status = case.status();
+        let stored = find(&status.conditions, "ObjectStorageReady").unwrap();
+        assert_eq!(
+            (stored.status.as_str(), stored.reason.as_str()),
+            ("Unknown", "InValues")
+        );
+        let ready = find(&status.conditions, "Ready").unwrap();
+        assert_ne!(ready.reason, "ObjectStorageMissing", "{}", ready.message);
+    }
+}
+
+/// What the profile requests may leave less room than the spec alone.
+#[test]
+fn a_name_that_is_too_long_for_its_profile_is_refused_before_anything_is_made() {
+    let redis = json!({ "profile": "x", "redis": { "managed": true } });
+    let mut case = Case::new(&redis);
+    case.instance.metadata.name = Some("x".repeat(38));
+    case.current.profile =
+        serde_json::from_str(r#"{ "defaults": { "redis": { "topology": "ha" } } }"#).unwrap();
+    let status = case.clone().status();
+    let ready = find(&status.conditions, "Ready").unwrap();
+    assert_eq!(
+        (status.phase, ready.reason.as_str()),
+        (Some(Phase::Failed), "InvalidSpec")
+    );
+    assert!(ready.message.contains("at most 37"), "{}", ready.message);
+    let made = names(&case.plan().0);
+    assert!(!made.iter().any(|name| name.contains("Redis")), "{made:?}");
 }
 
 #[test]

@@ -7,45 +7,28 @@ use stanchion_api::loose::Loose;
 use stanchion_kernel::Problem;
 
 use super::target::Wanted;
-use crate::values;
+use crate::{names, values};
 
 /// The reason of everything that only a change of the spec can fix.
 pub(crate) const INVALID: &str = "InvalidSpec";
 
-/// Helm limits release names to 53 characters, and children have longer names than their instance.
-const LONGEST_NAME: usize = 40;
-/// Elastic's operator allows 36 characters, and the object's name is three characters longer than the instance's.
-const LONGEST_WITH_ELASTICSEARCH: usize = 33;
-
 /// The target of an instance that is not being deleted.
 pub(crate) fn validate(instance: &GitlabInstance) -> Result<Wanted, Problem> {
-    let name = instance.name_any();
-    let longest = if instance.spec.elasticsearch.managed {
-        LONGEST_WITH_ELASTICSEARCH
-    } else {
-        LONGEST_NAME
-    };
-    if name.len() > longest {
-        return Err(invalid(format!(
-            "the name has {} characters; at most {longest} leave room for the names of what is made for it",
-            name.len()
-        )));
-    }
-    check(&instance.spec)?;
-    Ok(Wanted {
-        name,
+    let status = instance.status.as_ref();
+    let version = status.and_then(|status| status.installed_version.as_ref());
+    let wanted = Wanted {
+        name: instance.name_any(),
         namespace: instance.namespace().unwrap_or_default(),
         spec: instance.spec.clone(),
-        secrets: instance
-            .status
-            .as_ref()
-            .map(|status| status.secrets.clone())
-            .unwrap_or_default(),
-        installed: instance
-            .status
-            .as_ref()
-            .and_then(|status| status.installed_version.as_ref()?.parse().ok()),
-    })
+        secrets: status.map(|status| status.secrets.clone()).unwrap_or_default(),
+        installed: version.and_then(|version| version.parse().ok()),
+        has_run: status.is_some_and(|status| version.or(status.observed_version.as_ref()).is_some()),
+    };
+    if let Some(words) = names::too_long(&wanted, None) {
+        return Err(invalid(words));
+    }
+    check(&wanted.spec)?;
+    Ok(wanted)
 }
 
 fn check(spec: &GitlabInstanceSpec) -> Result<(), Problem> {

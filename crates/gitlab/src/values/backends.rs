@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Input;
 use super::merge::layered;
+use super::named::{leave_minio_unused, written};
 use crate::login::{Address, Psql, RedisLogin, RedisServer};
 use crate::storage::{Buckets, Derived};
 
@@ -106,13 +107,19 @@ fn redis_login(redis: &RedisLogin) -> Value {
 /// Rails has one connection to the storage, and only a bucket for each kind of content: the chart refuses a kind that
 /// has its own connection as well. Pages are not among these kinds and have their own.
 pub(super) fn buckets(input: &Input<'_>) -> Value {
-    let Some(buckets) = input.buckets else {
-        return Value::Null;
-    };
     let bundled = input
         .chart
         .bundles_backends()
         .then(|| json!({ "global": { "minio": { "enabled": false } } }));
+    let Some(buckets) = input.buckets else {
+        let values = written(
+            Some(input.profile),
+            Some(input.step_values),
+            &input.spec.helm.values,
+        );
+        let is_unused = leave_minio_unused(&values, &input.spec.domains);
+        return bundled.filter(|_| is_unused).unwrap_or_default();
+    };
     layered([bundled, Some(buckets_of(input.name, buckets))])
 }
 

@@ -37,6 +37,11 @@ impl ChartVersion {
         }
     }
 
+    /// Whether it is a range of more than one minor version.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.minor == u32::MAX
+    }
+
     /// Whether the chart can store objects without buckets, in its bundled `MinIO`.
     pub(crate) const fn bundles_minio(&self) -> bool {
         self.bundles_backends()

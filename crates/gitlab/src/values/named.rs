@@ -1,7 +1,19 @@
-//! Detects backends that `spec.helm.values` configures, so that the spec need not name them.
+//! Detects backends that values configure, so that the spec need not name them.
 
 use serde_json::Value;
-use stanchion_api::gitlab::Values;
+use stanchion_api::gitlab::{Domains, ProfileDefaults, Values};
+
+use super::merge::merge;
+
+/// The values that a user or an administrator has written, merged: of the profile, the version map and the spec.
+pub(crate) fn written(profile: Option<&ProfileDefaults>, step: Option<&Values>, helm: &Values) -> Values {
+    let mut values = Values::new();
+    let layers = [profile.map(|profile| &profile.values), step, Some(helm)];
+    for layer in layers.into_iter().flatten() {
+        merge(&mut values, layer);
+    }
+    values
+}
 
 /// Whether these values configure the database.
 pub(crate) fn names_psql(values: &Values) -> bool {
@@ -25,6 +37,17 @@ pub(crate) fn names_object_storage(values: &Values) -> bool {
     says(values, &["global", "appConfig", "object_store", "connection"])
         || says(values, &["global", "appConfig", "object_store", "enabled"])
         || find(values, &["global", "minio", "enabled"]).is_some_and(Value::is_boolean)
+}
+
+/// Whether these values name another storage for everything that the chart's own `MinIO` would store, and do not mention
+/// that. What they do not name is in `MinIO`, such as the images of the registry: it has to stay then.
+pub(super) fn leave_minio_unused(values: &Values, domains: &Domains) -> bool {
+    let rails = says(values, &["global", "appConfig", "object_store", "connection"]);
+    let registry = domains.registry.is_none() || says(values, &["registry", "storage"]);
+    let pages = domains.pages.is_none() || says(values, &["global", "pages", "objectStore", "connection"]);
+    let backups = ["gitlab", "toolbox", "backups", "objectStorage", "config"];
+    let is_mentioned = find(values, &["global", "minio", "enabled"]).is_some();
+    rails && registry && pages && says(values, &backups) && !is_mentioned
 }
 
 /// Whether the value is present, and neither null, false nor empty.

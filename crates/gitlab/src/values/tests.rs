@@ -137,6 +137,39 @@ fn without_buckets_the_charts_own_storage_is_left_alone_and_placed() {
 }
 
 #[test]
+fn minio_is_off_when_values_name_the_storage_of_everything_that_would_use_it() {
+    let minio = "/global/minio/enabled";
+    let secret = json!({ "secret": "s3", "key": "config" });
+    let rails = map(
+        json!({ "global": { "appConfig": { "object_store": { "enabled": true, "connection": secret } } } }),
+    );
+    let rest = map(json!({
+        "registry": { "storage": secret }, "gitlab": { "toolbox": { "backups": { "objectStorage": { "config": secret } } } },
+    }));
+    let mut fixture = Fixture::smallest();
+    fixture.buckets = None;
+    fixture.profile.values = rails;
+    assert_eq!(fixture.at(minio), None, "the registry and the backups are in it");
+    fixture.step_values = rest.clone();
+    assert_eq!(
+        fixture.at(minio),
+        Some(json!(false)),
+        "of the profile and the map"
+    );
+    fixture.step_values = Values::new();
+    fixture.spec.helm.values = rest;
+    assert_eq!(fixture.at(minio), Some(json!(false)));
+    fixture.spec.domains.pages = Some("pages.example.com".into());
+    assert_eq!(fixture.at(minio), None, "the sites are in it");
+    fixture.spec.domains.pages = None;
+    fixture.chart = ChartVersion::of("10.1.1");
+    assert_eq!(fixture.at(minio), None, "such a chart has none");
+    fixture.chart = ChartVersion::of("9.11.7");
+    fixture.profile.values["global"]["minio"] = json!({ "enabled": true });
+    assert_eq!(fixture.at(minio), Some(json!(true)), "somebody wants it");
+}
+
+#[test]
 fn what_helm_values_name_themselves_is_not_said_again() {
     let mut fixture = Fixture::smallest();
     (fixture.psql, fixture.redis) = (None, None);

@@ -3,6 +3,7 @@
 //! If an upgrade skips a required stop, the database is left half migrated: the chart notices only when Helm runs, and
 //! the damage stays. So the path is computed before anything is installed.
 
+mod charts;
 mod path;
 mod postgres;
 mod resolve;
@@ -10,10 +11,12 @@ mod version;
 
 use stanchion_api::gitlab::Values;
 
+pub(crate) use charts::{installed_by, unmapped, version_of};
 pub(crate) use path::path;
 pub(crate) use postgres::postgres;
 pub(crate) use resolve::{by_chart, resolve};
-pub(crate) use version::{Minor, Version};
+use version::Minor;
+pub(crate) use version::Version;
 
 /// A version that can be installed, and its chart.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,16 +1,26 @@
 //! Deletion of an instance: the order, and what stays.
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
-use kube::Api;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt as _};
 use serde_json::json;
 use stanchion_api::gitlab::Phase;
-use stanchion_gitlab::backends::kinds::PERCONA;
+use stanchion_gitlab::backends::kinds::{PERCONA, REDIS};
 use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
 
+use crate::definitions;
 use crate::test_env::{TestEnv, ready};
 
 const STORAGE: &str = "shop-gitlab-rails-storage";
+
+/// What the event about a deleted instance says.
+async fn retained(env: &TestEnv) -> Option<String> {
+    let events: Api<Event> = Api::namespaced(env.client.clone(), &env.namespace);
+    let reported = events.list(&ListParams::default()).await.unwrap();
+    let is_it = |event: &Event| event.reason.as_deref() == Some("Retained");
+    reported.into_iter().find(is_it)?.note
+}
 
 #[tokio::test]
 async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
@@ -30,6 +40,8 @@ async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
 
     env.wait().gone(&env.instances(), "shop").await;
     env.wait().gone(&env.secrets(), STORAGE).await;
+    let stays = retained(&env).await.expect("an event names what stays");
+    assert!(stays.contains("shop-rails-secret"), "{stays}");
     let repositories = env.external(&HELM_REPOSITORY);
     env.wait()
         .eventually("the collector", async || {
@@ -76,14 +88,9 @@ async fn a_managed_database_outlives_its_instance_and_is_found_again() {
     let before = env.external(&PERCONA).get("shop-pg").await.unwrap();
     env.delete("shop").await;
     env.wait().gone(&env.instances(), "shop").await;
-    let events: Api<Event> = Api::namespaced(env.client.clone(), &env.namespace);
-    let reported = events.list(&ListParams::default()).await.unwrap();
-    let retained = reported
-        .iter()
-        .find(|event| event.reason.as_deref() == Some("Retained"))
-        .and_then(|event| event.note.clone())
-        .expect("an event names what stays");
-    assert!(retained.contains("PerconaPGCluster shop-pg"), "{retained}");
+    let stays = retained(&env).await.expect("an event names what stays");
+    assert!(stays.contains("PerconaPGCluster shop-pg"), "{stays}");
+    assert!(!stays.contains("rails-secret"), "nothing was installed: {stays}");
     assert_eq!(
         before.metadata.labels.as_ref().unwrap()["stanchion.dev/gitlab-instance"],
         "shop"
@@ -111,6 +118,25 @@ async fn without_flux_an_instance_still_goes() {
     env.wait().gone(&env.instances(), "shop").await;
 }
 
+/// A deletion does not need the other operators, also if one of them is too old for this operator.
+#[tokio::test]
+async fn another_operator_that_is_too_old_does_not_keep_an_instance() {
+    let env = TestEnv::bare().await;
+    let mut redis = definitions::stand_ins()
+        .into_iter()
+        .find(|crd| crd.name_any() == REDIS.definition())
+        .unwrap();
+    redis.spec.versions[0].name = "v1beta1".into();
+    env.cluster.install_crds([redis]).await;
+    let _operator = env.operator().await;
+    env.create_provided_secrets().await;
+    env.instance("shop", json!({ "helm": { "version": "8.11.8" } }))
+        .await;
+    env.shows("shop", Phase::Failed, "FluxMissing").await;
+    env.delete("shop").await;
+    env.wait().gone(&env.instances(), "shop").await;
+}
+
 /// The database stays, and refuses a version that is older than its schema.
 #[tokio::test]
 async fn a_database_that_stays_remembers_the_last_version() {
@@ -128,4 +154,72 @@ async fn a_database_that_stays_remembers_the_last_version() {
     env.no_release("shop").await;
     env.respec("shop", json!({ "version": "18.2.8" })).await;
     env.release_of("shop", "9.2.8").await;
+}
+
+/// A version that Flux has begun may have migrated the database, also if it never ran.
+#[tokio::test]
+async fn a_version_that_was_begun_is_remembered_like_one_that_ran() {
+    let (env, _operator) = TestEnv::operated().await;
+    for name in ["fails", "works"] {
+        env.instance(name, json!({ "version": "18.2.8" })).await;
+        env.release_of(name, "9.2.8").await;
+        if name == "fails" {
+            env.failed(name, "InstallFailed", "a hook failed").await;
+            env.shows(name, Phase::Failed, "InstallFailed").await;
+        } else {
+            env.works(name, "Running 'install' action").await;
+            env.until(name, |instance| ready(instance).1.contains("Running"))
+                .await;
+        }
+        env.delete(name).await;
+        env.wait().gone(&env.instances(), name).await;
+        env.instance(name, json!({ "version": "17.11.7" })).await;
+        env.shows(name, Phase::Failed, "UpgradeBlocked").await;
+        env.no_release(name).await;
+    }
+}
+
+/// Flux may begin after the last pass before the deletion.
+#[tokio::test]
+async fn a_version_that_flux_begins_during_the_deletion_is_remembered() {
+    let (env, operator) = TestEnv::operated().await;
+    env.instance("shop", json!({ "version": "18.2.8" })).await;
+    env.release_of("shop", "9.2.8").await;
+    env.phase("shop", Phase::Deploying).await;
+    operator.kill().await;
+    env.flux_holds_the_release().await;
+    env.works("shop", "Running 'install' action").await;
+    env.instances()
+        .delete("shop", &DeleteParams::default())
+        .await
+        .unwrap();
+    let _operator = env.operator().await;
+    let record =
+        |map: &ConfigMap| map.data.as_ref().unwrap().get("begun").map(String::as_str) == Some("18.2.8");
+    env.wait()
+        .until(&env.api::<ConfigMap>(), "shop-gitlab-installed", record)
+        .await;
+    env.flux_releases_it().await;
+    env.wait().gone(&env.instances(), "shop").await;
+    env.instance("shop", json!({ "version": "17.11.7" })).await;
+    env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
+}
+
+/// Not even the record of the versions keeps an instance: somebody may have made a ConfigMap of its name.
+#[tokio::test]
+async fn a_record_of_somebody_else_does_not_keep_an_instance() {
+    let (env, _operator) = TestEnv::operated().await;
+    env.instance("shop", json!({ "version": "18.2.8" })).await;
+    env.release_of("shop", "9.2.8").await;
+    let theirs = json!({ "metadata": { "name": "shop-gitlab-installed" }, "data": { "theirs": "yes" } });
+    let maps = env.api::<ConfigMap>();
+    let params = PostParams::default();
+    maps.create(&params, &serde_json::from_value(theirs).unwrap())
+        .await
+        .unwrap();
+    env.works("shop", "Running 'install' action").await;
+    env.delete("shop").await;
+    env.wait().gone(&env.instances(), "shop").await;
+    let map = maps.get("shop-gitlab-installed").await.unwrap();
+    assert_eq!(map.data.unwrap()["theirs"], "yes");
 }

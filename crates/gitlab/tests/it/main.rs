@@ -7,10 +7,12 @@
     reason = "tests say what went wrong by failing"
 )]
 
+mod calls;
 mod crash;
 mod definitions;
 mod deletion;
 mod examples;
+mod failed_passes;
 mod fake_operators;
 mod managed;
 mod missing_dependencies;

@@ -5,13 +5,15 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
+use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS, REDIS_REPLICATION, REDIS_SENTINEL};
 use stanchion_kernel::external::ExternalKind;
 
 use crate::test_env::{TestEnv, ready, secret_text};
 
-async fn say(env: &TestEnv, kind: &ExternalKind, name: &str, mut status: Value) {
+/// What the operator of a backend reports.
+pub(crate) async fn say(env: &TestEnv, kind: &ExternalKind, name: &str, mut status: Value) {
     let api = env.external(kind);
     let object = api.get(name).await.unwrap();
     if status["observedGeneration"].is_null() {
@@ -99,6 +101,31 @@ async fn a_managed_database_is_made_waited_for_and_reached_behind_its_pooler() {
     env.phase("shop", Phase::Ready).await;
     say(&env, &PERCONA, "shop-pg", json!({ "state": "initializing" })).await;
     env.shows("shop", Phase::Degraded, "PostgresProvisioning").await;
+}
+
+/// A version that is refused changes nothing, and hides nothing.
+#[tokio::test]
+async fn a_database_is_reported_while_the_version_is_refused() {
+    let (env, _operator) = TestEnv::operated().await;
+    let postgres = json!({ "managed": true, "credentialsSecret": null });
+    env.instance("shop", json!({ "version": "18.2.8", "postgres": postgres }))
+        .await;
+    env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    say(&env, &PERCONA, "shop-pg", json!({ "state": "ready" })).await;
+    env.secret("shop-pg-pguser-gitlab", json!({
+        "host": "shop-pg-primary.gl.svc", "port": "5432", "user": "gitlab", "password": "x", "dbname": "gitlabhq_production",
+    }))
+    .await;
+    env.release("shop").await;
+    env.installed("shop", "18.2.8").await;
+    env.phase("shop", Phase::Ready).await;
+    env.respec("shop", json!({ "version": "17.11.7" })).await;
+    env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
+    say(&env, &PERCONA, "shop-pg", json!({ "state": "initializing" })).await;
+    env.until_condition::<GitlabInstance>("shop", "PostgresReady", "False", "PostgresProvisioning")
+        .await;
+    env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
 }
 
 #[tokio::test]
@@ -228,6 +255,47 @@ async fn the_password_of_somebody_elses_redis_is_not_made_up() {
     env.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
     let auth = env.secrets().get("shop-redis-auth").await.unwrap();
     assert_eq!(secret_text(&auth, "password"), "theirs");
+}
+
+/// Somebody else's Sentinels may have another name for the servers, and there may be another number of them.
+#[tokio::test]
+async fn somebody_elses_sentinels_are_asked_for_what_they_watch() {
+    let (env, _operator) = TestEnv::operated().await;
+    let image = json!({ "image": "redis:7" });
+    let group = json!({ "redisReplicationName": "shop-redis", "masterGroupName": "theirs" });
+    for (kind, spec) in [
+        (
+            &REDIS_REPLICATION,
+            json!({ "clusterSize": 3, "kubernetesConfig": image }),
+        ),
+        (
+            &REDIS_SENTINEL,
+            json!({ "clusterSize": 5, "kubernetesConfig": image, "redisSentinelConfig": group }),
+        ),
+    ] {
+        let theirs = json!({
+            "apiVersion": "redis.redis.opstreelabs.in/v1beta2", "kind": kind.kind,
+            "metadata": { "name": "shop-redis" }, "spec": spec,
+        });
+        let params = PatchParams::apply("somebody");
+        let api = env.external(kind);
+        api.patch("shop-redis", &params, &Patch::Apply(&theirs))
+            .await
+            .unwrap();
+    }
+    stateful_set(&env, "shop-redis", 3, "redis:7").await;
+    stateful_set(&env, "shop-redis-sentinel", 5, "redis:7").await;
+    env.secret("shop-redis-auth", json!({ "pass": "theirs" })).await;
+    let redis = json!({ "managed": true, "topology": "ha", "credentialsSecret": null });
+    env.instance("shop", json!({ "redis": redis })).await;
+    let lacks = env.shows("shop", Phase::Failed, "RedisSecretIncomplete").await;
+    assert!(ready(&lacks).1.contains("password"), "{:?}", ready(&lacks));
+    env.secret("shop-redis-auth", json!({ "password": "theirs" }))
+        .await;
+    let release = env.release("shop").await;
+    assert_eq!(value(&release, "/global/redis/host"), &json!("theirs"));
+    let sentinels = value(&release, "/global/redis/sentinels").as_array().unwrap();
+    assert_eq!(sentinels.len(), 5, "{sentinels:?}");
 }
 
 #[tokio::test]

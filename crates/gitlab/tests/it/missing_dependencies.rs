@@ -10,13 +10,13 @@ use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
 use crate::definitions;
 use crate::test_env::{TestEnv, ready};
 
-async fn install(env: &TestEnv, group: &str) {
+pub(crate) async fn install(env: &TestEnv, group: &str) {
     let all: Vec<CustomResourceDefinition> = definitions::best();
     let some = all.into_iter().filter(|crd| crd.spec.group == group);
     env.cluster.install_crds(some.collect::<Vec<_>>()).await;
 }
 
-async fn map(env: &TestEnv, versions: &Value) {
+pub(crate) async fn map(env: &TestEnv, versions: &Value) {
     let map = json!({
         "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabVersionMap",
         "metadata": { "name": "default" }, "spec": { "versions": versions },

@@ -262,46 +262,6 @@ async fn a_suspended_instance_is_left_alone_and_still_goes() {
     env.wait().gone(&env.instances(), "shop").await;
 }
 
-/// The API calls of an instance on provided backends from its creation to `Ready`.
-#[tokio::test]
-async fn an_instance_takes_at_most_forty_calls() {
-    let env = TestEnv::new().await;
-    let account = env
-        .cluster
-        .user(&env.namespace, "counted", &crate::rbac::grants(&env))
-        .await;
-    let audit = env.cluster.audit();
-    env.create_provided_secrets().await;
-    let _operator = env.operator_as(account.config().await, &Faults::new()).await;
-    env.instance("shop", json!({})).await;
-    env.release("shop").await;
-    env.phase("shop", Phase::Deploying).await;
-    // Like Flux, which reports its progress several times.
-    for words in [
-        "Fulfilling prerequisites",
-        "Running 'install' action with timeout of 45m0s",
-    ] {
-        env.works("shop", words).await;
-        env.until("shop", |instance| ready(instance).1.contains(words))
-            .await;
-    }
-    env.installed("shop", "17.11.7").await;
-    env.phase("shop", Phase::Ready).await;
-    let requests = audit.requests().await.of_user(account.name());
-    let counted: Vec<_> = requests
-        .list()
-        .iter()
-        // Without requests of the process for all instances: watches and discovery.
-        .filter(|request| request.verb != "watch" && !request.resource.is_empty())
-        .collect();
-    let secrets = counted
-        .iter()
-        .filter(|request| request.verb == "get" && request.resource == "secrets")
-        .count();
-    assert!(counted.len() <= 40, "{} calls: {counted:#?}", counted.len());
-    assert!(secrets <= 8, "{secrets} reads of Secrets");
-}
-
 /// Storage that is removed from the spec leaves nothing behind, and can be added again.
 #[tokio::test]
 async fn the_way_back_from_buckets_leads_back() {

@@ -144,28 +144,56 @@ async fn what_nobody_recognises_is_not_overwritten() {
     assert_eq!(secret_text(&cached, "connection"), "somebody's");
 }
 
+/// A revision of the release `shop`, as Helm records it.
+async fn helm_revision(env: &TestEnv, chart: &str, version: &str, status: &str) {
+    let release = json!({ "chart": { "metadata": { "name": "gitlab", "version": chart, "appVersion": format!("v{version}") } } });
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
+        "metadata": {
+            "name": "sh.helm.release.v1.shop.v1",
+            "labels": { "owner": "helm", "name": "shop", "status": status, "version": "1" },
+        },
+        // Helm also reads uncompressed releases.
+        "stringData": { "release": BASE64_STANDARD.encode(release.to_string()) },
+    });
+    let secret = serde_json::from_value(secret).unwrap();
+    let params = PostParams::default();
+    env.secrets().create(&params, &secret).await.unwrap();
+}
+
+/// A failed installation may have migrated the database.
+#[tokio::test]
+async fn what_helm_alone_failed_to_install_is_not_taken_back() {
+    let (env, _operator) = TestEnv::operated().await;
+    helm_revision(&env, "9.2.8", "18.2.8", "failed").await;
+    env.instance("shop", json!({ "version": "17.11.7" })).await;
+    let refused = env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
+    assert!(ready(&refused).1.contains("18.2.8"), "{:?}", ready(&refused));
+    assert_eq!(refused.status.unwrap().observed_version, None, "it does not run");
+    env.respec("shop", json!({ "version": "18.2.8" })).await;
+    env.release_of("shop", "9.2.8").await;
+}
+
+/// What Flux itself failed to install first is replaced by what is requested next, as its Helm revision says nothing else.
+#[tokio::test]
+async fn a_failed_revision_of_flux_is_no_predecessor() {
+    let (env, _operator) = TestEnv::operated().await;
+    env.instance("shop", json!({ "version": "18.2.8" })).await;
+    env.release_of("shop", "9.2.8").await;
+    helm_revision(&env, "9.2.8", "18.2.8", "failed").await;
+    env.failed("shop", "InstallFailed", "a hook failed").await;
+    env.shows("shop", Phase::Failed, "InstallFailed").await;
+    env.respec("shop", json!({ "version": "17.11.7" })).await;
+    env.release_of("shop", "8.11.8").await;
+}
+
 /// Helm alone installed 17.8.7; the instance requests 18.2.8.
 #[tokio::test]
 async fn a_plain_helm_install_is_upgraded_over_every_stop() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
     env.create_provided_secrets().await;
-    let release =
-        json!({ "chart": { "metadata": { "name": "gitlab", "version": "8.8.7", "appVersion": "v17.8.7" } } });
-    let secret = json!({
-        "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
-        "metadata": {
-            "name": "sh.helm.release.v1.shop.v1",
-            "labels": { "owner": "helm", "name": "shop", "status": "deployed", "version": "1" },
-        },
-        // Helm also reads uncompressed releases.
-        "stringData": { "release": BASE64_STANDARD.encode(release.to_string()) },
-    });
-    let secret = serde_json::from_value(secret).unwrap();
-    env.secrets()
-        .create(&PostParams::default(), &secret)
-        .await
-        .unwrap();
+    helm_revision(&env, "8.8.7", "17.8.7", "deployed").await;
     env.instance(
         "shop",
         json!({ "version": "18.2.8", "upgrade": { "waitForMigrations": false } }),

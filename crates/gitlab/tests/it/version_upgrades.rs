@@ -131,6 +131,25 @@ async fn an_unreachable_database_blocks_an_upgrade_unless_overridden() {
     env.shows("shop", Phase::Degraded, "UpgradeFailed").await;
 }
 
+/// A wrong database has no unfinished migrations: it answers for nothing.
+#[tokio::test]
+async fn a_database_that_is_not_gitlabs_does_not_permit_an_upgrade() {
+    let (env, _operator) = TestEnv::operated().await;
+    let database = database(&env, Version::V16).await;
+    database
+        .execute("DROP TABLE public.batched_background_migrations")
+        .await;
+    env.running("17.3.0", "8.3.0").await;
+    env.respec("shop", json!({ "version": "17.5.5" })).await;
+    let held = env.shows("shop", Phase::Deploying, "MigrationsUnknown").await;
+    let words = ready(&held).1;
+    assert!(
+        words.contains("has no table batched_background_migrations"),
+        "{words}"
+    );
+    env.release_of("shop", "8.3.0").await;
+}
+
 /// An API server turns a map that is applied empty into null, which used to cost a second upgrade.
 #[tokio::test]
 async fn a_value_that_is_taken_away_costs_one_upgrade() {

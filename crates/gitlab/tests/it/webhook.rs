@@ -51,7 +51,26 @@ async fn what_the_operator_would_refuse_is_refused_when_it_is_applied() {
         refused.as_ref().is_some_and(|words| words.contains("at most 33")),
         "{refused:?}"
     );
-    assert_eq!(refusal(&env, name, &json!({})).await, None);
+    let redis = json!({ "managed": true, "topology": "ha", "credentialsSecret": null });
+    assert_eq!(refusal(&env, name, &json!({ "redis": redis })).await, None);
+    let name = "a-name-of-thirty-eight-characters-here";
+    for (most, more) in [
+        (37, json!({ "redis": redis })),
+        (37, json!({ "backupSchedule": "30 2 * * *" })),
+        (
+            34,
+            json!({ "postgres": { "managed": true, "credentialsSecret": null } }),
+        ),
+    ] {
+        let refused = refusal(&env, name, &more).await;
+        let words = format!("at most {most} ");
+        assert!(
+            refused.as_ref().is_some_and(|it| it.contains(&words)),
+            "{refused:?}"
+        );
+    }
+    let searched = json!({ "elasticsearch": { "managed": true } });
+    assert_eq!(refusal(&env, name, &searched).await, None, "none is made for ce");
     let without = json!({ "postgres": { "credentialsSecret": null } });
     let refused = refusal(&env, name, &without).await;
     assert!(

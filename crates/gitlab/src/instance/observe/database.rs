@@ -8,7 +8,7 @@ use stanchion_kernel::problem::chain;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres::{ConnectionConfig, Error, Pools, Query};
 
-use super::super::prerequisites::{Prerequisites, Wait};
+use super::super::prerequisites::Prerequisites;
 use super::super::target::Wanted;
 use super::Current;
 use crate::Setup;
@@ -48,10 +48,7 @@ pub(super) async fn ask(
         return Ok(Database::NotAsked);
     };
     let is_first = current.flux.release.is_none() && wanted.spec.postgres.credentials_secret.is_some();
-    let is_next = upgrade
-        .held
-        .as_ref()
-        .is_some_and(|held| held.wait == Wait::DatabaseAnswer);
+    let is_next = upgrade.held.as_ref().is_some_and(|held| held.asks_database);
     if !is_first && !is_next {
         return Ok(Database::NotAsked);
     }
@@ -66,7 +63,7 @@ pub(super) async fn ask(
         secret => secret.cloned(),
     };
     Ok(match secret {
-        Some(secret) => match query(&setup.pools, psql, &secret).await {
+        Some(secret) => match query(&setup.pools, psql, &secret, is_next).await {
             Ok(answer) => Database::Answered(answer),
             Err(why) => Database::NoAnswer(why),
         },
@@ -75,7 +72,10 @@ pub(super) async fn ask(
 }
 
 /// Queries the database with GitLab's login. The error says why there is no answer.
-async fn query(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, String> {
+///
+/// A database on which GitLab runs has the table of background migrations. Without it, this is another database, and its
+/// answer does not permit an upgrade.
+async fn query(pools: &Pools, psql: &Psql, secret: &Secret, is_used: bool) -> Result<Answer, String> {
     let address = psql.behind_pooler.as_ref().unwrap_or(&psql.address);
     let password = secret.data.as_ref().and_then(|data| data.get(&psql.password.key));
     let password = password.and_then(|value| String::from_utf8(value.0.clone()).ok());
@@ -85,7 +85,13 @@ async fn query(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, St
         .with_password(SecretString::from(password.unwrap_or_default()))
         .named_in(secret.metadata.namespace.as_deref().unwrap_or_default());
     match tokio::time::timeout(QUERY_TIMEOUT, answer(pools, &target)).await {
-        Ok(Ok(answer)) => Ok(answer),
+        Ok(Ok((_, None))) if is_used => Err(format!(
+            "PostgreSQL at {target} has no table batched_background_migrations: is it GitLab's database?"
+        )),
+        Ok(Ok((version, unfinished))) => Ok(Answer {
+            version,
+            unfinished: unfinished.unwrap_or_default(),
+        }),
         Ok(Err(error)) => Err(chain(&error)),
         Err(_) => Err(format!(
             "PostgreSQL at {target} does not answer within {} seconds",
@@ -94,27 +100,23 @@ async fn query(pools: &Pools, psql: &Psql, secret: &Secret) -> Result<Answer, St
     }
 }
 
-/// The states 3 (finished) and 6 (finalized) count as finished. A database without the table has no migrations.
-async fn answer(pools: &Pools, target: &ConnectionConfig) -> Result<Answer, Error> {
+/// The server's major version, and the number of unfinished migrations; `None` without their table, which a database has
+/// from the first installation on. The states 3 (finished) and 6 (finalized) count as finished.
+async fn answer(pools: &Pools, target: &ConnectionConfig) -> Result<(u32, Option<i64>), Error> {
     const IS_THERE: &str = "SELECT to_regclass('public.batched_background_migrations') IS NOT NULL";
     const UNFINISHED: &str =
         "SELECT count(*) FROM public.batched_background_migrations WHERE status NOT IN (3, 6)";
     let session = pools.read_only(target).await?;
+    let version = session.version() / 10_000;
     let is_there = session.query(&Query::new(IS_THERE)).await?;
     let is_there = is_there
         .first()
         .is_some_and(|row| row.try_get(0).unwrap_or_default());
-    let mut unfinished = 0;
-    if is_there {
-        let rows = session.query(&Query::new(UNFINISHED)).await?;
-        // An unreadable answer does not permit the upgrade.
-        unfinished = rows
-            .first()
-            .and_then(|row| row.try_get(0).ok())
-            .unwrap_or(i64::MAX);
+    if !is_there {
+        return Ok((version, None));
     }
-    Ok(Answer {
-        version: session.version() / 10_000,
-        unfinished,
-    })
+    let rows = session.query(&Query::new(UNFINISHED)).await?;
+    // An unreadable answer does not permit the upgrade.
+    let unfinished = rows.first().and_then(|row| row.try_get(0).ok());
+    Ok((version, Some(unfinished.unwrap_or(i64::MAX))))
 }

@@ -66,17 +66,20 @@ pub(in super::super) async fn release(
 }
 
 /// The release that Helm itself deployed under this name. Read only before any version is known to run: from then on
-/// Flux reports it.
+/// Flux reports it. Once Flux has a release, none can appear.
 pub(super) async fn predecessor(
     read: &Reader,
+    cached: Option<&Cached>,
     wanted: &Wanted,
     release: Option<&DynamicObject>,
 ) -> Result<Option<Result<Deployed, Unreadable>>, Problem> {
-    /// The most revisions that are read; more than one deployed revision is not genuine.
-    const REVISIONS: u32 = 16;
+    /// The most revisions that are read. Helm keeps ten of a release by default.
+    const REVISIONS: u32 = 64;
     let release = release.map(Release::of);
     let is_known = release.as_ref().is_some_and(|release| release.running.is_some());
-    if is_known || wanted.installed.is_some() {
+    let has_release = release.is_some();
+    let is_ruled_out = has_release && cached.is_some_and(|cached| !cached.has_predecessor);
+    if is_known || is_ruled_out || wanted.installed.is_some() {
         return Ok(None);
     }
     let name = release
@@ -84,7 +87,7 @@ pub(super) async fn predecessor(
         .filter(|name| is_name(name))
         .unwrap_or_else(|| wanted.name.clone());
     let revisions = read
-        .list_metadata::<Secret>(&helm::selector(&name), REVISIONS)
+        .list_metadata::<Secret>(&helm::selector(&name, has_release), REVISIONS)
         .await?;
     let Some(newest) = helm::newest(revisions) else {
         return Ok(None);

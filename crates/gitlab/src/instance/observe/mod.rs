@@ -3,6 +3,7 @@
 mod backends;
 mod database;
 mod flux;
+mod history;
 mod secrets;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub(crate) use self::database::Answer;
 pub(crate) use self::database::Database;
 pub(crate) use self::flux::Flux;
 pub(super) use self::flux::release;
+pub(super) use self::history::{History, history};
 use super::cache::{Cached, InstanceCache, Shapes};
 use super::prerequisites::Prerequisites;
 use super::target::Wanted;
@@ -83,8 +85,8 @@ pub(crate) async fn observe(
     read: &Reader,
     wanted: &Wanted,
 ) -> Result<Observed, Problem> {
-    let cached = cache.recall(&read.parent().uid);
-    let mut current = Box::pin(current(setup, cached.as_deref(), read, wanted)).await?;
+    let cached = cache.take(&read.parent().uid);
+    let mut current = Box::pin(current(setup, cached.as_ref(), read, wanted)).await?;
     let prerequisites = Prerequisites::of(wanted, &current);
     let prerequisites = match database::ask(setup, read, wanted, &current, &prerequisites).await? {
         Database::NotAsked => prerequisites,
@@ -125,8 +127,8 @@ async fn current(
         Some(name) => read.get::<ServiceAccount>(name).await?.is_some(),
         None => false,
     };
-    let helm = flux::predecessor(read, wanted, flux.release.as_ref()).await?;
-    let backends = backends::backends(read, wanted, profile.as_ref()).await?;
+    let helm = flux::predecessor(read, cached, wanted, flux.release.as_ref()).await?;
+    let backends = backends::backends(read, cached, wanted, profile.as_ref()).await?;
     Ok(Current {
         parent: read.parent().clone(),
         map,

@@ -109,18 +109,11 @@ mod tests {
     #[test]
     fn a_checksum_changes_only_for_readers_of_the_secret() {
         let key = FingerprintKey::generate();
-        let wanted = Wanted {
-            name: "shop".into(),
-            namespace: "gl".into(),
-            installed: None,
-            secrets: Vec::new(),
-            spec: serde_json::from_value(json!({
-                "domains": { "gitlab": "git.example.com" },
-                "postgres": { "credentialsSecret": "pg" },
-                "objectStorage": { "credentialsSecret": "s3" },
-            }))
-            .unwrap(),
-        };
+        let wanted = Wanted::shop(json!({
+            "domains": { "gitlab": "git.example.com" },
+            "postgres": { "credentialsSecret": "pg" },
+            "objectStorage": { "credentialsSecret": "s3" },
+        }));
         let marks = |pg: &str, s3: &str| {
             let secrets = [("pg".to_owned(), secret(pg)), ("s3".to_owned(), secret(s3))].into();
             checksums(&key, "uid", &wanted, &secrets)

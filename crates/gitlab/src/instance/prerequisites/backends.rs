@@ -7,7 +7,7 @@ use stanchion_api::gitlab::ElasticsearchAddress;
 use super::super::observe::Current;
 use super::super::target::Wanted;
 use super::{Blocker, Check, named};
-use crate::backends::kinds::{ELASTICSEARCH, PERCONA};
+use crate::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS_SENTINEL};
 use crate::backends::request::BackendRequest;
 use crate::backends::{Readiness, elasticsearch as es, external, percona, redis as redis_backend};
 use crate::login::{Mail, Psql, RedisLogin};
@@ -118,6 +118,10 @@ fn managed_redis(wanted: &Wanted, current: &Current, requests: &BackendRequest<'
         );
         return Err(Blocker::pending("RedisSecretMissing", words));
     }
+    if let Some(secret) = current.secrets.get(&auth) {
+        redis_backend::check_password(secret)
+            .map_err(|error| Blocker::failed("RedisSecretIncomplete", format!("redis: {error}")))?;
+    }
     let sets = redis_backend::stateful_sets(&wanted.name, request.topology);
     let mut readiness = Readiness::Ready;
     for name in &sets {
@@ -125,7 +129,10 @@ fn managed_redis(wanted: &Wanted, current: &Current, requests: &BackendRequest<'
             readiness.and(|| redis_backend::readiness(name, current.backends.stateful_sets.get(name)));
     }
     match readiness {
-        Readiness::Ready => Ok(redis_backend::login(&request)),
+        Readiness::Ready => {
+            let sentinels = current.backends.of(&REDIS_SENTINEL).object.as_ref();
+            Ok(redis_backend::login(&request, sentinels))
+        }
         Readiness::NotYet(why) => Err(Blocker::provisioning("RedisProvisioning", why)),
     }
 }

@@ -14,17 +14,17 @@ use stanchion_kernel::external::ExternalKind;
 use stanchion_kernel::problem::Retry;
 use stanchion_kernel::{Class, Done, Problem};
 
-pub(crate) use release::{Account, FluxKinds};
-pub(crate) use upgrade::{UpgradePlan, Wait};
+pub(crate) use release::{Account, FluxKinds, ObjectStore};
+pub(crate) use upgrade::UpgradePlan;
 
 use super::observe::Current;
 use super::target::Wanted;
-use crate::backends::external;
+use super::validate::INVALID;
 use crate::backends::kinds::PERCONA;
 use crate::flux::Release;
 use crate::login::{Mail, Psql, RedisLogin};
 use crate::storage::Buckets;
-use crate::values;
+use crate::{names, record};
 
 /// A usable dependency, or what blocks it.
 pub(crate) type Check<T> = Result<T, Blocker>;
@@ -102,6 +102,8 @@ impl Blocker {
 pub struct Prerequisites {
     /// The profile; `None` if the spec names none.
     pub profile: Check<Option<GitlabProfileSpec>>,
+    /// Whether the name is short enough for what the profile requests.
+    pub name: Check<()>,
     /// The version and its upgrade path.
     pub upgrade: Check<UpgradePlan>,
     /// The database; `None` if the chart's values configure it.
@@ -122,8 +124,8 @@ pub struct Prerequisites {
     /// The `ServiceAccount` that Flux installs with.
     pub account: Check<Account>,
     pub flux: Check<FluxKinds>,
-    /// Whether there is object storage, provided or from the chart.
-    pub stored: Check<()>,
+    /// Where GitLab stores objects.
+    pub stored: Check<ObjectStore>,
     /// The state of the release.
     pub release: Option<Release>,
 }
@@ -167,7 +169,7 @@ impl Prerequisites {
             repository: release::repository(wanted, current, known),
             account: release::account(wanted, current, known),
             flux: release::flux(current),
-            stored: release::stored(wanted, &upgrade),
+            stored: release::stored(wanted, known, &upgrade),
             upgrade,
             postgres: backends::postgres(wanted, current, &requests),
             redis: backends::redis(wanted, current, &requests),
@@ -175,6 +177,8 @@ impl Prerequisites {
             storage: backends::storage(wanted, current),
             mail: backends::mail(wanted, current),
             license: release::license(wanted, current),
+            name: names::too_long(wanted, known.map(|profile| &profile.defaults))
+                .map_or(Ok(()), |words| Err(Blocker::failed(INVALID, words))),
             profile,
             release,
         }
@@ -184,8 +188,9 @@ impl Prerequisites {
     #[must_use]
     pub(crate) fn with_answer(self, wanted: &Wanted, current: &Current) -> Self {
         let upgrade = upgrade::find(wanted, current, self.release.as_ref());
+        let profile = self.profile.as_ref().ok().and_then(Option::as_ref);
         Self {
-            stored: release::stored(wanted, &upgrade),
+            stored: release::stored(wanted, profile, &upgrade),
             upgrade,
             ..self
         }
@@ -193,9 +198,11 @@ impl Prerequisites {
 
     /// What the backends are made from; or what blocks everything, because it is unknown what to create.
     pub(crate) fn for_backends(&self) -> Result<BackendInputs<'_>, &Blocker> {
+        let (upgrade, profile) = (self.upgrade.as_ref()?, self.profile.as_ref()?);
+        self.name.as_ref()?;
         Ok(BackendInputs {
-            upgrade: self.upgrade.as_ref()?,
-            profile: self.profile.as_ref()?.as_ref(),
+            upgrade,
+            profile: profile.as_ref(),
         })
     }
 
@@ -241,19 +248,13 @@ impl Prerequisites {
 
 /// A unique identifier of the instance's database. `None` while it is unknown.
 pub(crate) fn database(wanted: &Wanted, current: &Current) -> Option<String> {
-    let spec = &wanted.spec.postgres;
-    if spec.managed {
-        let cluster = current.backends.of(&PERCONA).object.as_ref()?;
-        return Some(format!("PerconaPGCluster/{}", cluster.metadata.uid.as_deref()?));
-    }
-    let Some(name) = &spec.credentials_secret else {
-        return values::psql_host(&wanted.spec.helm.values).map(|host| format!("values/{host}"));
-    };
-    let psql = external::psql(current.secrets.get(name)?).ok()?;
-    Some(format!(
-        "{}:{}/{}",
-        psql.address.host, psql.address.port, psql.database
-    ))
+    let secret = wanted.spec.postgres.credentials_secret.as_ref();
+    let secret = secret.and_then(|name| current.secrets.get(name));
+    record::database(
+        &wanted.spec,
+        current.backends.of(&PERCONA).object.as_ref(),
+        secret,
+    )
 }
 
 /// A Secret that the spec names.

@@ -184,13 +184,38 @@ pub(super) fn flux(current: &Current) -> Check<FluxKinds> {
     ))
 }
 
-/// Whether there is object storage: charts from 10 on do not provide their own.
-pub(super) fn stored(wanted: &Wanted, upgrade: &Check<UpgradePlan>) -> Check<()> {
-    let given = wanted.spec.object_storage.credentials_secret.is_some()
-        || values::names_object_storage(&wanted.spec.helm.values);
-    let chart = upgrade.as_ref().ok().map(|upgrade| upgrade.now.chart.as_str());
-    match chart.filter(|chart| !given && !ChartVersion::of(chart).bundles_minio()) {
-        None => Ok(()),
+/// Where GitLab stores objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObjectStore {
+    /// In the buckets that the spec names.
+    Provided,
+    /// Where the values of the profile, the version map or the spec say.
+    InValues,
+    /// In the chart's own `MinIO`.
+    Bundled,
+}
+
+/// Where GitLab stores objects: charts from 10 on bring no storage of their own.
+pub(super) fn stored(
+    wanted: &Wanted,
+    profile: Option<&GitlabProfileSpec>,
+    upgrade: &Check<UpgradePlan>,
+) -> Check<ObjectStore> {
+    if wanted.spec.object_storage.credentials_secret.is_some() {
+        return Ok(ObjectStore::Provided);
+    }
+    let step = upgrade.as_ref().ok().map(|upgrade| &upgrade.now);
+    let written = values::written(
+        profile.map(|profile| &profile.defaults),
+        step.map(|step| &step.values),
+        &wanted.spec.helm.values,
+    );
+    if values::names_object_storage(&written) {
+        return Ok(ObjectStore::InValues);
+    }
+    let chart = step.map(|step| step.chart.as_str());
+    match chart.filter(|chart| !ChartVersion::of(chart).bundles_minio()) {
+        None => Ok(ObjectStore::Bundled),
         Some(chart) => Err(Blocker::failed(
             "ObjectStorageMissing",
             format!("chart {chart} brings no object storage: set objectStorage.credentialsSecret"),

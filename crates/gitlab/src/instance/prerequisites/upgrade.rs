@@ -12,9 +12,9 @@ use super::{Blocker, Check};
 use crate::backends::kinds::PERCONA;
 use crate::backends::percona;
 use crate::flux::{Progress, Release, Running};
-use crate::record;
+use crate::record::{self, Versions};
 use crate::values::ChartVersion;
-use crate::versions::{self, Step, Version, by_chart, path, resolve};
+use crate::versions::{self, Step, Version, by_chart, installed_by, path, resolve, unmapped, version_of};
 
 /// How often the database is queried during an upgrade: nothing reports the end of its migrations.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
@@ -22,8 +22,8 @@ const ASK_AGAIN: Duration = Duration::from_mins(1);
 /// The upgrade path to the requested version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpgradePlan {
-    /// The requested version.
-    pub target: Version,
+    /// The requested version; `None` if the spec names a range of charts, and Flux chooses one of them.
+    pub target: Option<Version>,
     /// The current step of the release.
     pub now: Step,
     /// The remaining versions, in order.
@@ -37,38 +37,10 @@ pub struct UpgradePlan {
 /// Why the next step of an upgrade is not taken yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// What it waits for.
-    pub wait: Wait,
+    /// Whether it waits for the database's answer.
+    pub asks_database: bool,
     /// The blocker that is reported.
     pub blocker: Blocker,
-}
-
-/// What the next step of an upgrade waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
-    /// Somebody has to repair the release.
-    FailedRelease,
-    /// Flux is at work on the release.
-    WorkingRelease,
-    /// The database was not asked whether its migrations are finished.
-    DatabaseAnswer,
-    /// Migrations are not finished.
-    Migrations,
-    /// The database did not answer.
-    UnknownMigrations,
-}
-
-impl Wait {
-    /// The reason that is reported.
-    const fn reason(self) -> &'static str {
-        match self {
-            Self::FailedRelease => "ReleaseFailed",
-            Self::WorkingRelease => "ReleaseAtWork",
-            Self::DatabaseAnswer => "AskingForMigrations",
-            Self::Migrations => "MigrationsUnfinished",
-            Self::UnknownMigrations => "MigrationsUnknown",
-        }
-    }
 }
 
 /// Computes the upgrade path.
@@ -81,12 +53,10 @@ fn plan_upgrade(wanted: &Wanted, current: &Current, release: Option<&Release>) -
     let map = current.map.as_ref();
     let last = predecessor(current)?;
     let ran = release.and_then(|release| release.running.as_ref()).or(last);
-    let remembered = wanted.installed.max(recorded(wanted, current));
+    let remembered = wanted.installed.max(recorded(wanted, current, release));
     let running = ran.and_then(|ran| version_of(ran, map)).or(remembered);
     if let Some(chart) = &wanted.spec.helm.version {
-        let now = map.and_then(|map| by_chart(map, chart));
-        let now = now.unwrap_or_else(|| unmapped(chart));
-        return Ok(UpgradePlan::arrived(now, running));
+        return Ok(UpgradePlan::named(map, chart, ran, running));
     }
     let map = map.ok_or_else(|| {
         let words = "GitlabVersionMap default does not exist yet; create it, or set helm.version";
@@ -94,77 +64,96 @@ fn plan_upgrade(wanted: &Wanted, current: &Current, release: Option<&Release>) -
     })?;
     let target = resolve(map, &wanted.spec.version)
         .map_err(|error| Blocker::failed("VersionUnknown", error.to_string()))?;
-    let Some(running) = running else {
-        return beginning(ran, target);
+    let steps = match &running {
+        Some(running) => path(map, running, &target).map_err(|error| {
+            let is_remembered = ran.is_none() && wanted.installed != Some(*running);
+            blocked(format!("{error}{}", record_hint(wanted, running, is_remembered)))
+        })?,
+        None => vec![beginning(ran, target.clone())?],
     };
-    let steps = path(map, &running, &target).map_err(|error| {
-        let hint = if ran.is_none() && wanted.installed != Some(running) {
-            format!(
-                ". ConfigMap {} says that {running} ran last on this database; delete it only if the database is new",
-                record::name(&wanted.name)
-            )
-        } else {
-            String::new()
-        };
-        blocked(format!("{error}{hint}"))
-    })?;
-    let Some(next) = steps.first() else {
-        return Ok(UpgradePlan::arrived(target, Some(running)));
-    };
-    let held = may_go_on(wanted, current, release, &running, next).err();
+    let next = steps.first().unwrap_or(&target);
+    let held = may_go_on(wanted, current, release, running.as_ref(), next).err();
     let now = if held.is_none() {
         next.clone()
     } else {
+        let chart = release.map(|release| release.chart.as_str());
         present(
             map,
-            release
-                .map(|release| release.chart.as_str())
-                .or(last.map(|last| last.chart.as_str())),
-            &running,
+            chart.or(last.map(|last| last.chart.as_str())),
+            running.as_ref(),
+            next,
         )?
     };
     Ok(UpgradePlan {
-        target: target.version,
+        target: Some(target.version),
         now,
         path: steps.iter().map(|step| step.version).collect(),
-        running: Some(running),
+        running,
         held,
     })
 }
 
-/// If no version is known to have run, the target is installed directly.
-fn beginning(ran: Option<&Running>, target: Step) -> Check<UpgradePlan> {
-    if let Some(running) = ran {
-        return Err(blocked(format!(
-            "the release runs chart {}, and neither Flux, Helm nor the version map says which version of GitLab that is; \
-             add it to GitlabVersionMap default",
-            running.chart
-        )));
+/// What to do about a version that only the record knows.
+fn record_hint(wanted: &Wanted, running: &Version, is_remembered: bool) -> String {
+    if !is_remembered {
+        return String::new();
     }
-    Ok(UpgradePlan {
-        path: vec![target.version],
-        ..UpgradePlan::arrived(target, None)
-    })
+    format!(
+        ". ConfigMap {} says that {running} ran or was begun last on this database; delete it only if the database is new",
+        record::name(&wanted.name)
+    )
+}
+
+/// If no version is known to have run, the target is installed directly.
+fn beginning(ran: Option<&Running>, target: Step) -> Check<Step> {
+    let Some(running) = ran else { return Ok(target) };
+    Err(blocked(format!(
+        "the release runs chart {}, and neither Flux, Helm nor the version map says which version of GitLab that is; \
+         add it to GitlabVersionMap default",
+        running.chart
+    )))
 }
 
 /// The present step, which stays while the next one waits. A release that somebody deleted comes back with it.
-fn present(map: &GitlabVersionMapSpec, chart: Option<&str>, running: &Version) -> Check<Step> {
-    if let Some(chart) = chart {
-        return Ok(by_chart(map, chart).unwrap_or_else(|| Step {
-            version: *running,
-            ..unmapped(chart)
-        }));
+fn present(
+    map: &GitlabVersionMapSpec,
+    chart: Option<&str>,
+    running: Option<&Version>,
+    next: &Step,
+) -> Check<Step> {
+    match (chart, running) {
+        (Some(chart), running) => Ok(by_chart(map, chart).unwrap_or_else(|| {
+            let step = unmapped(chart);
+            let version = running.copied().unwrap_or(step.version);
+            Step { version, ..step }
+        })),
+        (None, Some(running)) => resolve(map, &running.to_string())
+            .or_else(|_| resolve(map, &running.minor().to_string()))
+            .map_err(|error| blocked(format!("{running} ran last, and its chart is not known: {error}"))),
+        (None, None) => Ok(next.clone()),
     }
-    resolve(map, &running.to_string())
-        .or_else(|_| resolve(map, &running.minor().to_string()))
-        .map_err(|error| blocked(format!("{running} ran last, and its chart is not known: {error}")))
 }
 
 impl UpgradePlan {
-    fn arrived(now: Step, running: Option<Version>) -> Self {
+    /// The chart that the spec names, whatever runs. Its version is in the map, or is that of the running release, or is
+    /// estimated until it runs.
+    fn named(
+        map: Option<&GitlabVersionMapSpec>,
+        chart: &str,
+        ran: Option<&Running>,
+        running: Option<Version>,
+    ) -> Self {
+        let estimate = unmapped(chart);
+        let mapped = map.and_then(|map| by_chart(map, chart));
+        let runs = running.filter(|_| ran.is_some_and(|ran| ran.chart == chart));
+        let known = mapped.as_ref().map(|step| step.version).or(runs);
+        let is_open = ChartVersion::of(chart).is_open();
         Self {
-            target: now.version,
-            now,
+            target: known.or((!is_open).then_some(estimate.version)),
+            now: mapped.unwrap_or(Step {
+                version: known.unwrap_or(estimate.version),
+                ..estimate
+            }),
             path: Vec::new(),
             running,
             held: None,
@@ -172,58 +161,75 @@ impl UpgradePlan {
     }
 }
 
-/// Whether the next step may be taken. A patch release always may, because it has no migrations to wait for.
+/// Whether Flux is at work on a chart that is neither the running one nor the next: it may have migrated the database,
+/// and another chart would meet a half migrated one.
+fn is_under_way(release: &Release, next: &Step) -> bool {
+    let runs = release.running.as_ref();
+    release.working_since.is_some()
+        && release.chart != next.chart
+        && runs.is_none_or(|running| running.chart != release.chart)
+}
+
+/// Whether the next step may be taken. A patch release waits for no migrations, because it has none.
 fn may_go_on(
     wanted: &Wanted,
     current: &Current,
     release: Option<&Release>,
-    running: &Version,
+    running: Option<&Version>,
     next: &Step,
 ) -> Result<(), Held> {
-    let is_requested = release.is_some_and(|release| release.chart == next.chart);
-    if is_requested || next.version.minor() == running.minor() {
-        return Ok(());
+    if let Some(release) = release.filter(|release| is_under_way(release, next)) {
+        return Err(at_work(release, next));
     }
+    let is_requested = release.is_some_and(|release| release.chart == next.chart);
+    let Some(running) = running.filter(|running| !is_requested && running.minor() != next.version.minor())
+    else {
+        return Ok(());
+    };
     if let Some(release) = release {
         let runs = release.running.as_ref();
         let is_idle = runs.is_none_or(|running| running.chart == release.chart);
         match &release.progress {
-            // A failed or blocked upgrade is replaced: the previous version still runs.
-            Progress::Failed { .. } | Progress::Waiting { .. } if !is_idle => return Ok(()),
             // A chart that is no longer available does not block the next step.
             Progress::Done | Progress::Waiting { .. } => {}
+            // A failed upgrade is replaced: the previous version still runs, and its migrations were finished before the
+            // upgrade. Those of its patch releases were not asked for.
+            Progress::Failed { .. } if !is_idle => {
+                let attempted = installed_by(current.map.as_ref(), &release.chart);
+                if attempted.map(Version::minor) != Some(running.minor()) {
+                    return Ok(());
+                }
+            }
             Progress::Failed { reason, message } => {
                 return Err(held(
-                    Wait::FailedRelease,
+                    "ReleaseFailed",
                     format!("{} waits: {reason}: {message}", next.version),
                 ));
             }
-            Progress::Working(words) => {
-                return Err(held(
-                    Wait::WorkingRelease,
-                    format!("{} waits until Flux is done: {words}", next.version),
-                ));
-            }
+            Progress::Working(_) => return Err(at_work(release, next)),
         }
     }
     if !wanted.spec.upgrade.wait_for_migrations {
         return Ok(());
     }
     match &current.database {
-        Database::NotAsked => Err(held(
-            Wait::DatabaseAnswer,
-            format!("{} waits for the database's answer", next.version),
-        )),
+        Database::NotAsked => Err(Held {
+            asks_database: true,
+            ..held(
+                "AskingForMigrations",
+                format!("{} waits for the database's answer", next.version),
+            )
+        }),
         Database::Answered(answer) if answer.unfinished == 0 => Ok(()),
         Database::Answered(answer) => Err(held(
-            Wait::Migrations,
+            "MigrationsUnfinished",
             format!(
                 "{} waits: {} background migrations of {running} are not finished",
                 next.version, answer.unfinished
             ),
         )),
         Database::NoAnswer(why) => Err(held(
-            Wait::UnknownMigrations,
+            "MigrationsUnknown",
             format!(
                 "{} waits: it is unknown whether the background migrations of {running} are finished: {why}. \
                  spec.upgrade.waitForMigrations: false skips the check",
@@ -248,12 +254,13 @@ fn check_postgres(
     if !is_new || server >= needed {
         return Ok(upgrade);
     }
+    let what = upgrade.target.map_or_else(
+        || format!("chart {}", upgrade.now.chart),
+        |_| format!("GitLab {}", upgrade.now.version),
+    );
     Err(blocked_as(
         "PostgresTooOld",
-        format!(
-            "GitLab {} needs PostgreSQL {needed} or newer, and the server is {server}; upgrade it first",
-            upgrade.now.version
-        ),
+        format!("{what} needs PostgreSQL {needed} or newer, and the server is {server}; upgrade it first"),
     ))
 }
 
@@ -287,33 +294,36 @@ fn predecessor(current: &Current) -> Check<Option<&Running>> {
     }
 }
 
-/// The version that ran last on this database, if recorded.
-fn recorded(wanted: &Wanted, current: &Current) -> Option<Version> {
-    record::version(current.record.as_ref()?, &super::database(wanted, current)?)
+/// The version that ran last on this database, if recorded. Without a release, what Flux had begun counts as well: the
+/// database may have been migrated.
+fn recorded(wanted: &Wanted, current: &Current, release: Option<&Release>) -> Option<Version> {
+    let versions = Versions::read(current.record.as_ref(), &super::database(wanted, current)?);
+    versions.ran.max(versions.begun.filter(|_| release.is_none()))
 }
 
-fn version_of(running: &Running, map: Option<&GitlabVersionMapSpec>) -> Option<Version> {
-    running
-        .version
-        .or_else(|| by_chart(map?, &running.chart).map(|step| step.version))
-}
-
-/// A chart that the map does not have. Charts are nine major versions behind GitLab; nothing else is guessed.
-fn unmapped(chart: &str) -> Step {
-    let number = ChartVersion::of(chart);
-    Step {
-        version: Version::new(number.major.saturating_add(9), number.minor, 0),
-        chart: chart.to_owned(),
-        values: serde_json::Map::new(),
-    }
-}
-
-fn held(wait: Wait, message: String) -> Held {
-    let blocker = Blocker {
-        requeue_after: Some(ASK_AGAIN),
-        ..Blocker::new(Class::Dependency, Phase::Deploying, wait.reason(), message)
+/// Flux ends what it is doing before the next step.
+fn at_work(release: &Release, next: &Step) -> Held {
+    let words = match &release.progress {
+        Progress::Working(words) => words.as_str(),
+        Progress::Waiting { .. } | Progress::Done | Progress::Failed { .. } => "",
     };
-    Held { wait, blocker }
+    held(
+        "ReleaseAtWork",
+        format!(
+            "{} waits until Flux is done with chart {}: {words}",
+            next.version, release.chart
+        ),
+    )
+}
+
+fn held(reason: &'static str, message: String) -> Held {
+    Held {
+        asks_database: false,
+        blocker: Blocker {
+            requeue_after: Some(ASK_AGAIN),
+            ..Blocker::new(Class::Dependency, Phase::Deploying, reason, message)
+        },
+    }
 }
 
 fn blocked(message: String) -> Blocker {

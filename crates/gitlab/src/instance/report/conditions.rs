@@ -2,22 +2,38 @@
 
 use stanchion_api::gitlab::{Edition, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
+use stanchion_kernel::external::ExternalKind;
 
-use super::super::prerequisites::{Check, Prerequisites};
+use super::super::observe::Current;
+use super::super::prerequisites::{Check, ObjectStore, Prerequisites};
 use super::super::target::Wanted;
+use crate::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS, REDIS_REPLICATION};
 use crate::flux::{Progress, Release};
-use crate::values;
+
+/// The message about what only values configure.
+const IN_VALUES: &str = "the chart's values say where it is";
 
 /// Conditions of the dependencies.
-pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, prerequisites: &Prerequisites) {
+///
+/// While the version or the profile is unknown, it is also unknown what to create. What exists was observed nevertheless.
+pub(super) fn backends(
+    conditions: &mut Conditions,
+    wanted: &Wanted,
+    current: &Current,
+    prerequisites: &Prerequisites,
+) {
     let spec = &wanted.spec;
+    let is_there = |kinds: &[&'static ExternalKind]| {
+        let mut kinds = kinds.iter();
+        kinds.any(|kind| current.backends.of(kind).object.is_some())
+    };
     let how = |managed: bool, secret: bool| match (managed, secret) {
         (true, _) => "Provisioned",
         (_, true) => "Provided",
         _ => "InValues",
     };
     let known = prerequisites.for_backends().is_ok();
-    if known || !spec.postgres.managed {
+    if known || !spec.postgres.managed || is_there(&[&PERCONA]) {
         let how = how(spec.postgres.managed, spec.postgres.credentials_secret.is_some());
         state(
             conditions,
@@ -26,7 +42,7 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, prerequisit
             how,
         );
     }
-    if known || !spec.redis.managed {
+    if known || !spec.redis.managed || is_there(&[&REDIS, &REDIS_REPLICATION]) {
         let how = how(spec.redis.managed, spec.redis.credentials_secret.is_some());
         state(conditions, condition::REDIS_READY, &prerequisites.redis, how);
     }
@@ -38,7 +54,7 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, prerequisit
             "EnterpriseOnly",
             "only the Enterprise Edition can use Elasticsearch, so the operator creates none",
         ),
-        (true, Edition::Ee) if known => {
+        (true, Edition::Ee) if known || is_there(&[&ELASTICSEARCH]) => {
             state(
                 conditions,
                 condition::ELASTICSEARCH_READY,
@@ -48,42 +64,24 @@ pub(super) fn backends(conditions: &mut Conditions, wanted: &Wanted, prerequisit
         }
         (true, Edition::Ee) => {}
     }
-    let given = spec.object_storage.credentials_secret.is_some();
-    if given {
-        state(
-            conditions,
-            condition::OBJECT_STORAGE_READY,
-            &prerequisites.storage,
-            "Provided",
-        );
-    } else if values::names_object_storage(&spec.helm.values) {
-        conditions.set(
-            condition::OBJECT_STORAGE_READY,
-            Truth::Unknown,
-            "InValues",
-            "the chart's values say where it is",
-        );
-    } else if let Err(blocker) = &prerequisites.stored {
-        conditions.set(
-            condition::OBJECT_STORAGE_READY,
-            Truth::False,
-            blocker.reason,
-            &blocker.message,
-        );
-    } else {
-        conditions.set(
-            condition::OBJECT_STORAGE_READY,
+    let kind = condition::OBJECT_STORAGE_READY;
+    match &prerequisites.stored {
+        Ok(ObjectStore::Provided) => state(conditions, kind, &prerequisites.storage, "Provided"),
+        Ok(ObjectStore::InValues) => conditions.set(kind, Truth::Unknown, "InValues", IN_VALUES),
+        Ok(ObjectStore::Bundled) => conditions.set(
+            kind,
             Truth::False,
             "Bundled",
             "no objectStorage.credentialsSecret: the chart's own MinIO is used, which is not for production",
-        );
+        ),
+        Err(blocker) => conditions.set(kind, Truth::False, blocker.reason, &blocker.message),
     }
 }
 
 fn state<T>(conditions: &mut Conditions, kind: &str, finding: &Check<Option<T>>, how: &str) {
     match finding {
         Ok(Some(_)) => conditions.set(kind, Truth::True, how, ""),
-        Ok(None) => conditions.set(kind, Truth::Unknown, how, "the chart's values say where it is"),
+        Ok(None) => conditions.set(kind, Truth::Unknown, how, IN_VALUES),
         Err(blocker) => conditions.set(kind, Truth::False, blocker.reason, &blocker.message),
     }
 }

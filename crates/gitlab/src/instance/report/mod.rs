@@ -123,7 +123,7 @@ fn present(
         .or(prerequisites.release.clone())
         .map(|release| release.judged(now));
     set_fields(&mut status, wanted, current, prerequisites, release.as_ref());
-    conditions::backends(said, wanted, prerequisites);
+    conditions::backends(said, wanted, current, prerequisites);
     conditions::released(said, release.as_ref());
     let is_up = release.as_ref().is_some_and(|release| release.running.is_some());
     let failure = outcome.problem.filter(|_| !outcome.blocked);
@@ -234,7 +234,9 @@ fn set_fields(
             .running
             .or(release.and_then(|release| release.running.as_ref()?.version));
         // The last version may be known for a database on which nothing runs now.
-        let runs = release.is_some_and(|release| release.running.is_some()) || current.helm.is_some();
+        let by_helm = current.helm.as_ref().and_then(|helm| helm.as_ref().ok());
+        let runs = release.is_some_and(|release| release.running.is_some())
+            || by_helm.is_some_and(|deployed| deployed.runs);
         if runs {
             status.observed_version = running.map(|version| version.to_string());
         } else if release.is_none() {
@@ -243,7 +245,7 @@ fn set_fields(
         status.installed_version = running
             .map(|version| version.to_string())
             .or(status.installed_version.take());
-        status.target_version = Some(upgrade.target.to_string());
+        status.target_version = upgrade.target.map(|target| target.to_string());
         status.upgrade_path = upgrade.path.iter().map(ToString::to_string).collect();
     } else {
         // These belong to another spec.

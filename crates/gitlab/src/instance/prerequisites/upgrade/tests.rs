@@ -15,13 +15,7 @@ fn wanted(spec: &Value) -> Wanted {
     for (key, value) in spec.as_object().unwrap() {
         whole[key] = value.clone();
     }
-    Wanted {
-        name: "shop".into(),
-        namespace: "gl".into(),
-        installed: None,
-        secrets: Vec::new(),
-        spec: serde_json::from_value(whole).unwrap(),
-    }
+    Wanted::shop(whole)
 }
 
 fn current() -> Current {
@@ -67,7 +61,7 @@ fn release(described: &str, runs: Option<(&str, &str)>, ready: &str) -> Release 
         "spec": { "chart": { "spec": { "version": described } } },
         "status": {
             "observedGeneration": 1, "history": history,
-            "conditions": [{ "type": "Ready", "status": ready, "reason": reason, "message": "words" }],
+            "conditions": [{ "type": "Ready", "status": ready, "reason": reason, "message": "words", "lastTransitionTime": "2026-01-01T00:00:00Z" }],
         },
     }))
     .unwrap();
@@ -154,14 +148,58 @@ fn nothing_is_changed_while_flux_is_at_work_but_what_failed_is_replaced() {
 fn a_chart_that_cannot_be_had_is_replaced_or_left_behind() {
     let mut current = current();
     let corrected = release("8.5.99", Some(("8.3.7", "17.3.7")), "Waiting");
+    let waits = find(&at("18"), &current, Some(&corrected));
+    assert_eq!(reason(&waits), ASKING, "it may be a chart of the running version");
+    assert_eq!(waits.unwrap().now.chart, "8.5.99");
+    current.database = answered(16, 0);
     let upgrade = find(&at("18"), &current, Some(&corrected)).unwrap();
     assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.5.5", None));
     // The running version's migrations are still checked.
+    current.database = Database::NotAsked;
     let withdrawn = release("8.3.7", Some(("8.3.7", "17.3.7")), "Waiting");
     assert_eq!(reason(&find(&at("18"), &current, Some(&withdrawn))), ASKING);
     current.database = answered(16, 0);
     let upgrade = find(&at("18"), &current, Some(&withdrawn)).unwrap();
     assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.5.5", None));
+}
+
+/// What Flux is doing may have migrated the database: another chart, older or newer, waits until it has ended.
+#[test]
+fn what_flux_has_begun_ends_before_the_spec_leads_elsewhere() {
+    let mut current = current();
+    current.database = answered(16, 0);
+    let upgrades = release("8.8.7", Some(("8.5.5", "17.5.5")), "Unknown");
+    let patch_is_back = release("8.11.8", Some(("8.8.6", "17.8.6")), "Unknown");
+    let installs = release("8.3.7", None, "Unknown");
+    for (version, at_work) in [("17.5.5", upgrades), ("17.8.7", patch_is_back), ("18", installs)] {
+        let held = find(&at(version), &current, Some(&at_work));
+        assert_eq!(reason(&held), "ReleaseAtWork", "{version}");
+        assert_eq!(held.unwrap().now.chart, at_work.chart, "{version}");
+    }
+    // Flux at work on the running chart migrates nothing.
+    let repeats = release("8.5.5", Some(("8.5.5", "17.5.5")), "Unknown");
+    assert_eq!(reason(&find(&at("17.5.5"), &current, Some(&repeats))), "");
+    // When it has failed, the person who changes the spec decides.
+    let failed = release("8.8.7", Some(("8.5.5", "17.5.5")), "False");
+    let back = find(&at("17.5.5"), &current, Some(&failed)).unwrap();
+    assert_eq!((back.now.chart.as_str(), back.held), ("8.5.5", None));
+}
+
+/// A patch release needs no finished migrations; the minor version after it does.
+#[test]
+fn a_patch_that_is_not_installed_does_not_skip_the_migrations_check() {
+    for ready in ["Waiting", "False"] {
+        let patch = release("8.8.7", Some(("8.8.6", "17.8.6")), ready);
+        assert_eq!(
+            reason(&find(&at("18"), &current(), Some(&patch))),
+            ASKING,
+            "{ready}"
+        );
+    }
+    // The migrations were finished before another minor version was tried.
+    let minor = release("8.11.0", Some(("8.8.6", "17.8.6")), "False");
+    let upgrade = find(&at("18"), &current(), Some(&minor)).unwrap();
+    assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.11.8", None));
 }
 
 #[test]
@@ -193,12 +231,20 @@ fn a_named_chart_needs_no_map_and_no_way() {
     let runs = release("8.3.7", Some(("8.3.7", "17.3.7")), "True");
     let upgrade = find(&named, &mapless(), Some(&runs)).unwrap();
     assert_eq!(upgrade.now.chart, "9.4.0");
-    assert_eq!(upgrade.target, Version::new(18, 4, 0));
+    assert_eq!(upgrade.target, Some(Version::new(18, 4, 0)), "an estimate");
+    let runs = release("9.4.0", Some(("9.4.0", "v18.4.2")), "True");
+    let upgrade = find(&named, &mapless(), Some(&runs)).unwrap();
+    assert_eq!(upgrade.target, Some(Version::new(18, 4, 2)), "what runs");
     let mapped = wanted(&json!({ "helm": { "version": "8.11.8" } }));
     assert_eq!(
         find(&mapped, &current(), None).unwrap().target,
-        Version::new(17, 11, 7)
+        Some(Version::new(17, 11, 7))
     );
+    for range in ["9.x", "9", "*", ">= 8.0.0"] {
+        let open = wanted(&json!({ "helm": { "version": range } }));
+        let upgrade = find(&open, &mapless(), Some(&runs)).unwrap();
+        assert_eq!((upgrade.now.chart.as_str(), upgrade.target), (range, None));
+    }
 }
 
 #[test]
@@ -251,9 +297,12 @@ fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
         data.into_iter().map(bytes).collect()
     });
     current.secrets.insert("pg".into(), secret);
-    let record = |database: &str| {
-        serde_json::from_value(record::object("shop", Version::new(18, 2, 8), database)).unwrap()
+    let newest = Some(Version::new(18, 2, 8));
+    let of = |ran, begun, database: &str| {
+        let record = Versions { ran, begun }.object("shop", database).unwrap();
+        serde_json::from_value(record).unwrap()
     };
+    let record = |database: &str| of(newest, None, database);
     current.record = Some(record("db:5432/gitlabhq_production"));
     let refused = find(&at("17"), &current, None);
     assert_eq!(reason(&refused), "UpgradeBlocked");
@@ -265,6 +314,19 @@ fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
         reason(&find(&at("17"), &current, None)),
         "",
         "another database has another history"
+    );
+    current.record = Some(record("db:5432/gitlabhq_production"));
+    // What Flux has begun counts for the next instance; this one's release is repaired or replaced.
+    current.record = Some(of(None, newest, "db:5432/gitlabhq_production"));
+    assert_eq!(reason(&find(&at("17"), &current, None)), "UpgradeBlocked");
+    let failed = release("9.2.8", None, "False");
+    assert_eq!(reason(&find(&at("17"), &current, Some(&failed))), "");
+    let elsewhere = json!({ "values": { "global": { "psql": { "host": "db-2" } } } });
+    let elsewhere = wanted(&json!({ "version": "17", "helm": elsewhere }));
+    assert_eq!(
+        reason(&find(&elsewhere, &current, None)),
+        "",
+        "the values name another database"
     );
 }
 
@@ -279,6 +341,7 @@ fn what_helm_has_installed_itself_is_where_an_upgrade_begins() {
         Some(Ok(crate::helm::Deployed {
             chart: chart.into(),
             running,
+            runs: true,
         }))
     };
     let mut current = current();
