@@ -31,6 +31,7 @@ pub(super) fn diff(
         let existing = facts.roles.get(name);
         let password = passwords
             .get(name)
+            .filter(|_| !role.external)
             .filter(|password| !existing.is_some_and(|role| has(role, &password.text)));
         let set_password = password.map(|password| Change::SetPassword {
             name: name.clone(),

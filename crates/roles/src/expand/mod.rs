@@ -160,7 +160,8 @@ fn declared_role(role: &Role) -> DesiredRole {
                 .map(|(name, value)| guc::canonical(name, value))
                 .collect(),
         },
-        password: role.password.clone().map(Box::new),
+        // The password of an external role is not ours to set either.
+        password: role.password.clone().filter(|_| !role.external).map(Box::new),
         external: role.external,
         exclusive: role.exclusive,
         preserve_undeclared_grants: role.preserve_undeclared_grants,
