@@ -5,7 +5,7 @@
 
 mod surplus;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::view::View;
 use crate::expand::{Desired, DesiredRole, GrantKey, Rule};
@@ -45,6 +45,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         mode,
         ids: HashMap::new(),
         managed: HashMap::new(),
+        dropped: HashSet::new(),
         wants: Wants::default(),
         columns: HashMap::new(),
         granted: vec![],
@@ -65,6 +66,12 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         if let (Some(id), Some(role)) = (facts.names.find(name), desired.roles.get(name)) {
             differ.managed.insert(id, (name, role));
         }
+    }
+    if mode == Mode::Authoritative {
+        let retired = desired.retirements.iter().filter(|retired| retired.drop_owned);
+        differ.dropped = retired
+            .filter_map(|retired| facts.names.find(&retired.role))
+            .collect();
     }
     for (key, rule) in &desired.grants {
         if key.columns.is_empty() {
@@ -110,6 +117,8 @@ struct Differ<'a> {
     ids: HashMap<&'a str, RoleId>,
     /// Managed roles that appear in an ACL.
     managed: HashMap<RoleId, (&'a str, &'a DesiredRole)>,
+    /// Roles of which DROP OWNED revokes everything, and with it what they have passed on.
+    dropped: HashSet<RoleId>,
     wants: Wants,
     /// Column rules: (schema, relation, role) → column → rule.
     columns: HashMap<(&'a str, &'a str, &'a str), BTreeMap<&'a str, Rule>>,
