@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::{Password, Retirement};
+use crate::manifest::{Ensure, Password, Retirement};
 use crate::model::{ObjectType, Privileges, RoleState};
 
 /// The desired state of a database.
@@ -116,6 +116,23 @@ pub struct Rule {
 
 /// The members of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+impl Rule {
+    /// Adds what one grant of a manifest says.
+    pub(super) fn require(&mut self, privileges: Privileges, ensure: Ensure, option: Option<bool>) {
+        match ensure {
+            Ensure::Absent => self.absent.add(privileges),
+            Ensure::Present => {
+                self.present.add(privileges);
+                match option {
+                    Some(true) => self.grantable.add(privileges),
+                    Some(false) => self.not_grantable.add(privileges),
+                    None => {}
+                }
+            }
+        }
+    }
+}
+
 pub struct Membership {
     /// Whether other members are removed.
     pub exhaustive: bool,

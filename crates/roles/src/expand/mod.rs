@@ -185,17 +185,7 @@ fn add_grant(desired: &mut Desired, grant: Grant) {
     };
     let privileges = grant.privileges.into_iter().collect();
     let rule = desired.grants.entry(key).or_default();
-    match (grant.ensure, grant.with_grant_option) {
-        (Ensure::Absent, _) => rule.absent.add(privileges),
-        (Ensure::Present, option) => {
-            rule.present.add(privileges);
-            match option {
-                Some(true) => rule.grantable.add(privileges),
-                Some(false) => rule.not_grantable.add(privileges),
-                None => {}
-            }
-        }
-    }
+    rule.require(privileges, grant.ensure, grant.with_grant_option);
 }
 
 fn default_privileges(manifest: &Manifest, desired: &mut Desired) {
@@ -214,10 +204,11 @@ fn default_privileges(manifest: &Manifest, desired: &mut Desired) {
             grantee: grantee.to_owned(),
         };
         let rule = rules.entry(key).or_default();
-        match grant.ensure {
-            Ensure::Present => rule.present.add(grant.privileges.iter().copied().collect()),
-            Ensure::Absent => rule.absent.add(grant.privileges.iter().copied().collect()),
-        }
+        rule.require(
+            grant.privileges.iter().copied().collect(),
+            grant.ensure,
+            grant.with_grant_option,
+        );
     };
     for (schema, name, profile) in bindings(manifest) {
         let role = generated_name(pattern_of(manifest, schema), &schema.name, name);

@@ -137,7 +137,10 @@ on_every_version! {
             CREATE ROLE own; CREATE ROLE app LOGIN CONNECTION LIMIT 3 VALID UNTIL '2031-01-01 00:00+02'; COMMENT ON ROLE app IS 'it''s';
             ALTER ROLE app SET search_path = a, \"B b\"; GRANT pg_monitor TO app; GRANT own TO app WITH ADMIN OPTION;
             CREATE TYPE public.color AS ENUM ('red'); CREATE FUNCTION public.f(x color, y int[]) RETURNS int LANGUAGE sql AS 'SELECT 1';
-            GRANT EXECUTE ON FUNCTION public.f TO app; CREATE TABLE public.t (i int, j int); GRANT SELECT (j) ON public.t TO app; GRANT INSERT ON public.t TO app WITH GRANT OPTION").await;
+            GRANT EXECUTE ON FUNCTION public.f TO app; CREATE TABLE public.t (i int, j int); GRANT SELECT (j) ON public.t TO app; GRANT INSERT ON public.t TO app WITH GRANT OPTION;
+            ALTER DEFAULT PRIVILEGES FOR ROLE own IN SCHEMA public GRANT SELECT ON TABLES TO app WITH GRANT OPTION;
+            ALTER DEFAULT PRIVILEGES FOR ROLE own IN SCHEMA public GRANT INSERT ON TABLES TO app;
+            CREATE ROLE helper; GRANT own TO helper WITH ADMIN OPTION; CREATE ROLE twice; SET ROLE helper; GRANT own TO twice; RESET ROLE; GRANT own TO twice WITH ADMIN OPTION").await;
         for schema in ["one", "two", "three"] {
             database.execute(&format!("CREATE SCHEMA {schema} AUTHORIZATION own; CREATE ROLE \"{schema}-reader\"; CREATE TABLE {schema}.t_{schema} (i int);
                 GRANT USAGE ON SCHEMA {schema} TO \"{schema}-reader\"; GRANT SELECT ON {schema}.t_{schema} TO \"{schema}-reader\";
