@@ -31,6 +31,15 @@ pub enum Source {
     },
 }
 
+impl Source {
+    /// The name of the Secret.
+    pub(super) fn secret(&self) -> &str {
+        match self {
+            Self::Kept { secret, .. } | Self::Made { secret, .. } => secret,
+        }
+    }
+}
+
 /// Validates the passwords of a spec.
 pub(crate) fn requests(policy: &str, spec: &PostgresPolicySpec) -> Result<Vec<PasswordRequest>, Problem> {
     let mut requests = Vec::new();
