@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::manifest::{DefaultPrivilege, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Object, Role};
+use crate::manifest::{
+    DefaultPrivilege, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Role, schema_of,
+};
 use crate::model::{ObjectType, Privilege};
 
 /// Kind, name, privileges and grant option of a grant in a profile.
@@ -108,13 +110,6 @@ pub(super) fn shape(role: &Role, index: &Index<'_>) -> Option<(Shape, String)> {
         },
         schema,
     ))
-}
-
-fn schema_of(object: &Object) -> Option<&str> {
-    match object.kind {
-        ObjectType::Schema => object.name.as_deref(),
-        _ => object.schema.as_deref(),
-    }
 }
 
 fn fits(grant: &Grant, schema: &str) -> bool {
