@@ -18,8 +18,9 @@ use parking_lot::{Mutex, MutexGuard};
 use stanchion_kernel::watch::dependencies::Key;
 use stanchion_postgres::Identity;
 use stanchion_roles::expand::Desired;
+use stanchion_roles::plan::Mode;
 
-use crate::overlap::overlap;
+use crate::overlap::{Declared, overlap};
 use crate::policy::target::PolicyId;
 
 /// A database: the identity of its server, and its oid there.
@@ -63,8 +64,27 @@ pub struct Claim {
     pub counts: bool,
     /// Whether the policy waited for another namespace's policy at its last reconcile.
     pub waited: bool,
+    /// The changes that the policy makes: one that revokes nothing is in the way of fewer others.
+    pub mode: Mode,
     /// The desired state.
     pub desired: Arc<Desired>,
+}
+
+impl Claim {
+    fn declared(&self) -> Declared<'_> {
+        Declared {
+            desired: &self.desired,
+            mode: self.mode,
+        }
+    }
+}
+
+/// What another policy declares, which the end of this one leaves alone.
+pub struct Spared {
+    /// Its desired state.
+    pub desired: Arc<Desired>,
+    /// Whether it is about the same database.
+    pub same_database: bool,
 }
 
 struct Held {
@@ -108,7 +128,7 @@ fn overlapping(all: &Table, us: &Pair, claim: &Claim) -> Vec<Rival> {
     let mut found: Vec<_> = others
         .filter_map(|(other, held)| {
             let same_database = held.claim.place == claim.place;
-            let over = overlap(&claim.desired, &held.claim.desired, same_database);
+            let over = overlap(claim.declared(), held.claim.declared(), same_database);
             let who = PolicyId {
                 key: key(other),
                 uid: held.claim.uid.clone(),
@@ -222,16 +242,21 @@ impl Claims {
         })
     }
 
-    /// The relevant claims of all others in this database: from other namespaces only those at the same address.
-    pub fn others(&self, policy: &Key, place: &DatabaseKey, peer: &str) -> Vec<Arc<Desired>> {
+    /// The relevant claims of all others on this server: from other namespaces only those at the same address.
+    pub fn others(&self, policy: &Key, place: &DatabaseKey, peer: &str) -> Vec<Spared> {
         let us = pair(policy);
         let counts = |other: &Pair, claim: &Claim| {
             other.0 == us.0 || (claim.counts && claim.peer.as_deref() == Some(peer))
         };
         self.lock()
             .iter()
-            .filter(|(other, held)| **other != us && held.claim.place == *place && counts(other, &held.claim))
-            .map(|(_, held)| Arc::clone(&held.claim.desired))
+            .filter(|(other, held)| {
+                **other != us && held.claim.place.system == place.system && counts(other, &held.claim)
+            })
+            .map(|(_, held)| Spared {
+                desired: Arc::clone(&held.claim.desired),
+                same_database: held.claim.place == *place,
+            })
             .collect()
     }
 
@@ -262,6 +287,7 @@ mod tests {
             peer: Some("192.0.2.1:5432".into()),
             counts: true,
             waited: false,
+            mode: Mode::Authoritative,
             desired: Arc::new(expand(&load(text, Strictness::Lenient).unwrap().value)),
         }
     }

@@ -16,6 +16,8 @@ pub struct Desired {
     pub schemas: BTreeMap<String, Option<String>>,
     /// Privileges on objects.
     pub grants: BTreeMap<GrantKey, Rule>,
+    /// Privileges that no rule takes away, on the objects that these rules mean.
+    pub spared: BTreeMap<GrantKey, Privileges>,
     /// Privileges on future objects.
     pub default_privileges: BTreeMap<DefaultKey, Rule>,
     /// Members, by role.
@@ -114,8 +116,6 @@ pub struct Rule {
     pub not_grantable: Privileges,
 }
 
-/// The members of a role.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
 impl Rule {
     /// Adds what one grant of a manifest says.
     pub(super) fn require(&mut self, privileges: Privileges, ensure: Ensure, option: Option<bool>) {
@@ -133,6 +133,8 @@ impl Rule {
     }
 }
 
+/// The members of a role.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Membership {
     /// Whether other members are removed.
     pub exhaustive: bool,

@@ -7,7 +7,7 @@ mod desired;
 mod pattern;
 mod size;
 
-pub use cleanup::after_deletion;
+pub use cleanup::{Other, after_deletion};
 pub(crate) use desired::compact;
 pub use desired::{
     Counts, DefaultKey, Desired, DesiredRole, GrantKey, MemberOptions, Membership, Rule, Scope, ScopedSchema,
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use crate::guc;
 use crate::manifest::{
-    self, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Object, Profile, ProfileObject, Role, Schema,
+    self, DefaultPrivilegeGrant, Grant, Manifest, Object, Profile, ProfileObject, Role, Schema,
     ScopeType, canonical_timestamp,
 };
 use crate::model::{ObjectType, RoleState};

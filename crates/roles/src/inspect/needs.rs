@@ -110,6 +110,10 @@ impl Needs {
                 }
             }
         }
+        for key in desired.spared.keys().filter(|key| !key.columns.is_empty()) {
+            let place = key.schema.clone().zip(key.name.clone());
+            needs.columns.extend(place);
+        }
         let mut schemas: BTreeSet<&str> = desired.schemas.keys().map(String::as_str).collect();
         schemas.extend(desired.scope.schemas.keys().map(String::as_str));
         schemas.extend(&contents);

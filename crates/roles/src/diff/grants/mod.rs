@@ -80,6 +80,9 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
             differ.column_rule(key, *rule);
         }
     }
+    for (key, privileges) in &desired.spared {
+        differ.spare(key, *privileges);
+    }
     // A mode that revokes nothing has nothing to restore.
     if mode == Mode::Additive {
         differ.warn_of_options();
@@ -176,6 +179,29 @@ impl<'a> Differ<'a> {
                 with_grant_option,
                 targets,
             });
+        }
+    }
+
+    /// Keeps what a rule of another manifest grants.
+    fn spare(&mut self, key: &'a GrantKey, privileges: Privileges) {
+        if let (false, Some(schema), Some(name)) = (key.columns.is_empty(), &key.schema, &key.name) {
+            let place = (schema.as_str(), name.as_str(), key.grantee.as_str());
+            let Some(rules) = self.columns.get_mut(&place) else {
+                return;
+            };
+            for column in &key.columns {
+                if let Some(rule) = rules.get_mut(column.as_str()) {
+                    rule.absent = rule.absent.without(privileges);
+                }
+            }
+            return;
+        }
+        let Some(id) = self.ids.get(key.grantee.as_str()).copied() else {
+            return;
+        };
+        for place in self.view.meant_by(key) {
+            let want = self.wants.entry(place, id);
+            want.absent = want.absent.without(privileges);
         }
     }
 
