@@ -110,11 +110,7 @@ pub(crate) fn conflict(namespace: &str, rivals: &[Rival]) -> Problem {
     } else {
         "the older one takes precedence, and this one waits for it"
     };
-    Problem::human(
-        CONFLICT,
-        format!("policy {lines}; {consequence}"),
-    )
-    .with_cause(Cause::Overlap)
+    Problem::human(CONFLICT, format!("policy {lines}; {consequence}")).with_cause(Cause::Overlap)
 }
 
 /// The blockers of a plan.

@@ -32,7 +32,11 @@ pub(crate) fn list(parameter: &str, value: &str) -> Option<Vec<String>> {
     LISTS.contains(&parameter).then(|| {
         let names = split(value);
         // PostgreSQL keeps an empty list as a list of one empty name.
-        if names.is_empty() { vec![String::new()] } else { names }
+        if names.is_empty() {
+            vec![String::new()]
+        } else {
+            names
+        }
     })
 }
 

@@ -73,7 +73,14 @@ mod tests {
     const PLACE: (&str, &str, u32) = ("s", "password", 32);
 
     fn once(live: Option<&Secret>) -> (SecretString, Secret) {
-        made("Alice_X", live, PLACE, "p", &mut scram::Rounds::of(1), &mut rand::rng())
+        made(
+            "Alice_X",
+            live,
+            PLACE,
+            "p",
+            &mut scram::Rounds::of(1),
+            &mut rand::rng(),
+        )
     }
 
     #[test]

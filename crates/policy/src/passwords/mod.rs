@@ -113,7 +113,14 @@ pub(crate) fn decide(
                 live,
             } => {
                 let policy = &parent.key.name;
-                let (value, child) = made(role, live.as_deref(), (secret, key, *length), policy, &mut rounds, random);
+                let (value, child) = made(
+                    role,
+                    live.as_deref(),
+                    (secret, key, *length),
+                    policy,
+                    &mut rounds,
+                    random,
+                );
                 let takeover = match live {
                     Some(live) if live.labels().get(POLICY_LABEL) == Some(&label(policy)) => Takeover::Adopt,
                     _ => Takeover::Refuse,

@@ -129,7 +129,11 @@ async fn granted(
     // The status remembers what the history of plans has forgotten, and the plans what the status did not record yet.
     let applied = wanted.before.applied_database_identity.as_deref();
     let plans = plans(read, &wanted.who).await?;
-    if applied.is_none() && !plans.iter().any(|plan| applied_in([plan], &plan.spec.managed_database_identity)) {
+    if applied.is_none()
+        && !plans
+            .iter()
+            .any(|plan| applied_in([plan], &plan.spec.managed_database_identity))
+    {
         return Ok(None);
     }
     let mut secrets = Secrets::new(read);

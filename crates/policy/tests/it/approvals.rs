@@ -257,7 +257,10 @@ async fn a_decision_about_a_plan_that_is_gone_does_not_count() {
     let pause = json!({ "spec": { "suspend": true } });
     env.patch("asks", pause).await;
     env.condition("asks", "Ready", "False", "Suspended").await;
-    env.plans().patch(&gone, &params, &Patch::Merge(&kept)).await.unwrap();
+    env.plans()
+        .patch(&gone, &params, &Patch::Merge(&kept))
+        .await
+        .unwrap();
     env.plans().delete(&gone, &DeleteParams::default()).await.unwrap();
     env.patch("asks", json!({ "spec": { "suspend": false } })).await;
     env.wait()
@@ -268,5 +271,8 @@ async fn a_decision_about_a_plan_that_is_gone_does_not_count() {
         .await;
     assert!(!env.has_role(&role).await);
     let freed = json!({ "metadata": { "finalizers": null } });
-    env.plans().patch(&gone, &params, &Patch::Merge(&freed)).await.unwrap();
+    env.plans()
+        .patch(&gone, &params, &Patch::Merge(&freed))
+        .await
+        .unwrap();
 }

@@ -141,7 +141,8 @@ async fn a_wildcard_spares_what_another_policy_names() {
         ))
         .await;
     let _operator = env.operator().await;
-    let grant = |object: serde_json::Value| json!([{ "role": role, "privileges": ["SELECT"], "object": object }]);
+    let grant =
+        |object: serde_json::Value| json!([{ "role": role, "privileges": ["SELECT"], "object": object }]);
     let all = json!({ "type": "table", "schema": "public", "name": "*" });
     env.policy(
         "goes",
@@ -157,7 +158,10 @@ async fn a_wildcard_spares_what_another_policy_names() {
     env.look_again("goes").await;
     for plan in env.plans_of("goes").await {
         let name = kube::ResourceExt::name_any(&plan);
-        let _ = env.plans().delete(&name, &kube::api::DeleteParams::default()).await;
+        let _ = env
+            .plans()
+            .delete(&name, &kube::api::DeleteParams::default())
+            .await;
     }
     env.delete("goes").await;
     let held = format!(

@@ -154,7 +154,10 @@ async fn costly_verifiers_do_not_stop_the_operator() {
     let names: Vec<String> = (0..ROLES).map(|number| env.role(&format!("r{number}"))).collect();
     let keys = format!("{}=:{}=", "A".repeat(43), "A".repeat(43));
     let costly = format!("SCRAM-SHA-256$1000000:c2FsdHNhbHRzYWx0c2FsdA==${keys}");
-    let create: Vec<_> = names.iter().map(|name| format!("CREATE ROLE {name} LOGIN")).collect();
+    let create: Vec<_> = names
+        .iter()
+        .map(|name| format!("CREATE ROLE {name} LOGIN"))
+        .collect();
     env.database.execute(&create.join("; ")).await;
     // With CREATE ROLE the server would compute each of them itself.
     let set = format!(
@@ -172,7 +175,8 @@ async fn costly_verifiers_do_not_stop_the_operator() {
         .map(|name| json!({ "name": name, "login": true, "password": { "secretRef": { "name": "passwords" } } }))
         .collect();
     let _operator = env.operator().await;
-    env.policy("costly", json!({ "interval": "1h", "roles": roles })).await;
+    env.policy("costly", json!({ "interval": "1h", "roles": roles }))
+        .await;
     env.ready("costly").await;
     let left = format!(
         "SELECT count(*) FROM pg_authid WHERE rolname LIKE '{}%' AND rolpassword LIKE 'SCRAM-SHA-256$1000000%'",

@@ -220,7 +220,11 @@ async fn a_long_plan_is_stored_beside_it() {
     let stored = plan.status.clone().unwrap().sql_ref.unwrap();
     let map = env.config_maps().get(&stored.name).await.unwrap();
     assert_eq!(map.owner_references()[0].name, plan.name_any());
-    assert_eq!(map.immutable, Some(true), "what was read before a decision cannot be replaced");
+    assert_eq!(
+        map.immutable,
+        Some(true),
+        "what was read before a decision cannot be replaced"
+    );
     let mut text = String::new();
     GzDecoder::new(map.binary_data.unwrap()[&stored.key].0.as_slice())
         .read_to_string(&mut text)
@@ -271,8 +275,11 @@ async fn a_prepared_text_is_not_taken_for_the_sql_of_a_plan() {
     let roles: Vec<_> = (0..300)
         .map(|n| json!({ "name": env.role(&format!("r{n}")) }))
         .collect();
-    env.policy("long", json!({ "interval": "1s", "approval": "manual", "roles": roles }))
-        .await;
+    env.policy(
+        "long",
+        json!({ "interval": "1s", "approval": "manual", "roles": roles }),
+    )
+    .await;
     let plan = env.plan_in("long", "Pending").await;
     env.patch("long", json!({ "spec": { "suspend": true } })).await;
     env.condition("long", "Ready", "False", "Suspended").await;
@@ -288,12 +295,19 @@ async fn a_prepared_text_is_not_taken_for_the_sql_of_a_plan() {
     forged.status = None;
     map.metadata.name = Some("forged-sql".into());
     map.binary_data = Some([("plan.sql.gz".to_owned(), ByteString(b"harmless".to_vec()))].into());
-    env.config_maps().create(&PostParams::default(), &map).await.unwrap();
+    env.config_maps()
+        .create(&PostParams::default(), &map)
+        .await
+        .unwrap();
     env.plans().create(&PostParams::default(), &forged).await.unwrap();
     env.patch("long", json!({ "spec": { "suspend": false } })).await;
-    env.condition("long", "Ready", "False", "PlanSqlStorageFailed").await;
+    env.condition("long", "Ready", "False", "PlanSqlStorageFailed")
+        .await;
     env.config_maps().delete("forged-sql", &params).await.unwrap();
     let plan = env.plan_in("long", "Pending").await;
     let stored = plan.status.unwrap().sql_ref.unwrap();
-    assert_eq!(env.config_maps().get(&stored.name).await.unwrap().immutable, Some(true));
+    assert_eq!(
+        env.config_maps().get(&stored.name).await.unwrap().immutable,
+        Some(true)
+    );
 }

@@ -58,10 +58,9 @@ fn blocker(change: &Change, authority: &Authority<'_>, view: &View<'_>) -> Optio
             } else {
                 "UnsatisfiableGrant"
             };
-            let mut refused = grant
-                .targets
-                .iter()
-                .filter_map(|target| refused(target, grant.object_type, Some(grant.privileges), authority, view));
+            let mut refused = grant.targets.iter().filter_map(|target| {
+                refused(target, grant.object_type, Some(grant.privileges), authority, view)
+            });
             let first = refused.next()?;
             let more = match refused.count() {
                 0 => String::new(),
@@ -113,8 +112,8 @@ fn refused(
 ) -> Option<String> {
     let object = view.find(target, kind)?;
     let owner = view.names.name(object.owner);
-    let passes_on = |privileges| may_pass_on(object, privileges, view, authority);
-    if authority.acts_as(owner) || passed_on.is_some_and(passes_on) {
+    let may_grant = |privileges| may_pass_on(object, privileges, view, authority);
+    if authority.acts_as(owner) || passed_on.is_some_and(may_grant) {
         return None;
     }
     let place: Vec<_> = object

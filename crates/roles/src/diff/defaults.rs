@@ -80,8 +80,8 @@ fn surplus_option(
         .intersection(rule.present)
         .without(rule.grantable)
         .without(rule.not_grantable);
-    let role = desired.roles.get(&key.grantee);
-    let strict = mode == Mode::Authoritative && role.is_some_and(|role| !role.preserve_undeclared_grants);
+    let grantee = desired.roles.get(&key.grantee);
+    let strict = mode == Mode::Authoritative && grantee.is_some_and(|it| !it.preserve_undeclared_grants);
     let excluded = held.intersection(rule.not_grantable);
     let taken = if strict {
         excluded.union(undeclared)

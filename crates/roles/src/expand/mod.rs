@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 
 use crate::guc;
 use crate::manifest::{
-    self, DefaultPrivilegeGrant, Grant, Manifest, Object, Profile, ProfileObject, Role, Schema,
-    ScopeType, canonical_timestamp,
+    self, DefaultPrivilegeGrant, Grant, Manifest, Object, Profile, ProfileObject, Role, Schema, ScopeType,
+    canonical_timestamp,
 };
 use crate::model::{ObjectType, RoleState};
 

@@ -150,13 +150,15 @@ fn default_privileges(facts: &Facts) -> Vec<DefaultPrivilege> {
             }),
             grant: grants
                 .into_iter()
-                .map(|((role, on_type, with_grant_option), privileges)| DefaultPrivilegeGrant {
-                    role: Some(role.to_owned()),
-                    privileges: privileges.iter().collect(),
-                    on_type,
-                    ensure: Ensure::Present,
-                    with_grant_option,
-                })
+                .map(
+                    |((role, on_type, with_grant_option), privileges)| DefaultPrivilegeGrant {
+                        role: Some(role.to_owned()),
+                        privileges: privileges.iter().collect(),
+                        on_type,
+                        ensure: Ensure::Present,
+                        with_grant_option,
+                    },
+                )
                 .collect(),
         })
         .collect()

@@ -271,8 +271,7 @@ impl Differ<'_> {
                 .intersection(passed_on)
                 .without(self.beyond(place, object, new_owner).unwanted);
             let not_grantable = self.want(place, object, new_owner.grantee).not_grantable;
-            let (taken, _) =
-                self.split_options(new_owner, self.undeclared_option(place, object, new_owner));
+            let (taken, _) = self.split_options(new_owner, self.undeclared_option(place, object, new_owner));
             let option = kept
                 .intersection(new_owner.grantable)
                 .without(not_grantable)

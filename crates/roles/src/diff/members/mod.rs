@@ -189,7 +189,7 @@ impl<'a> Differ<'a> {
     /// Grants again what was removed although it is not unwanted, and is not declared either.
     fn give_back(&mut self, unwanted: &BTreeSet<usize>) {
         let dropped = self.dropped();
-        let mut heirs: BTreeMap<(&str, &str), Held> = BTreeMap::new();
+        let mut staying: BTreeMap<(&str, &str), Held> = BTreeMap::new();
         for place in self.removed.difference(unwanted) {
             let Some(edge) = self.edges.get(*place) else {
                 continue;
@@ -198,27 +198,30 @@ impl<'a> Differ<'a> {
             if !dropped.contains(edge.member.as_str())
                 && !declared.is_some_and(|membership| membership.members.contains_key(&edge.member))
             {
-                let held = heirs.entry((&edge.role, &edge.member)).or_default();
+                let held = staying.entry((&edge.role, &edge.member)).or_default();
                 held.inherit |= edge.inherit;
                 held.admin |= edge.admin;
                 held.set |= edge.set;
             }
         }
-        for ((role, member), mut heir) in heirs {
+        for ((role, member), mut stays) in staying {
             if let Some(held) = self.held(role, member) {
-                if (held.inherit || !heir.inherit) && (held.admin || !heir.admin) && (held.set || !heir.set) {
+                if (held.inherit || !stays.inherit)
+                    && (held.admin || !stays.admin)
+                    && (held.set || !stays.set)
+                {
                     continue;
                 }
                 // The executor's own grant is among those that stay, and must not lose anything.
-                heir.inherit |= held.inherit;
-                heir.set |= held.set;
+                stays.inherit |= held.inherit;
+                stays.set |= held.set;
             }
             self.added.push(Change::AddMember {
                 role: role.to_owned(),
                 member: member.to_owned(),
-                inherit: heir.inherit,
-                admin: heir.admin,
-                set: Some(heir.set),
+                inherit: stays.inherit,
+                admin: stays.admin,
+                set: Some(stays.set),
             });
         }
     }

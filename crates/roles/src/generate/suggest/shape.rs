@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::manifest::{
-    DefaultPrivilege, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Role, schema_of,
-};
+use crate::manifest::{DefaultPrivilege, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Role, schema_of};
 use crate::model::{ObjectType, Privilege};
 
 /// Kind, name, privileges and grant option of a grant in a profile.

@@ -202,7 +202,14 @@ fn a_large_database_fits_into_the_status() {
     result.warnings = lines().collect();
     result.holdings = lines().collect();
     let observed = pass(&policy(&json!({}), None), result, 0);
-    assert!(observed.status.plan_warnings.last().unwrap().starts_with("and 19980 more"));
+    assert!(
+        observed
+            .status
+            .plan_warnings
+            .last()
+            .unwrap()
+            .starts_with("and 19980 more")
+    );
     let blocked = problem(&later(&json!({}), observed), &problems::blocked(&plan));
     assert!(message(&blocked, "Ready").ends_with(" and 19990 more"));
     let size = serde_json::to_string(&blocked.status).unwrap().len();
