@@ -127,6 +127,29 @@ async fn install_admission_policy(env: &TestEnv) {
     }
 }
 
+/// Deleting a plan, while something keeps it, opens no other way to approve it. Returns the plan that takes its place.
+async fn delete_and_approve(env: &TestEnv, author: &Client, plan: &str) -> String {
+    let params = PatchParams::default();
+    let kept = json!({ "metadata": { "finalizers": ["example.com/kept"] } });
+    env.plans()
+        .patch(plan, &params, &Patch::Merge(&kept))
+        .await
+        .unwrap();
+    env.plans().delete(plan, &DeleteParams::default()).await.unwrap();
+    let refused = annotate(author, env, plan, "author").await.unwrap_err();
+    assert!(refused.contains("approve or reject plans"), "{refused}");
+    // The change that lets it go is not a decision.
+    let theirs: Api<PostgresPolicyPlan> = Api::namespaced(author.clone(), &env.namespace);
+    let freed = json!({ "metadata": { "finalizers": null } });
+    theirs.patch(plan, &params, &Patch::Merge(&freed)).await.unwrap();
+    env.wait()
+        .eventually("another plan waits", async || {
+            let pending = env.plan_in("asks", "Pending").await.name_any();
+            (pending != plan).then_some(pending)
+        })
+        .await
+}
+
 /// The admission policy of `deploy/approvals.yaml`, on a real API server.
 #[tokio::test]
 async fn rbac_decides_who_approves() {
@@ -193,22 +216,7 @@ async fn rbac_decides_who_approves() {
     }
     let refused = annotate(&author, &env, &plan, "author").await.unwrap_err();
     assert!(refused.contains("approve or reject plans"), "{refused}");
-    // Deleting the plan, while something keeps it, opens no other way.
-    let plans: Api<PostgresPolicyPlan> = Api::namespaced(env.client.clone(), &env.namespace);
-    let kept = json!({ "metadata": { "finalizers": ["example.com/kept"] } });
-    let params = PatchParams::default();
-    plans.patch(&plan, &params, &Patch::Merge(&kept)).await.unwrap();
-    plans.delete(&plan, &DeleteParams::default()).await.unwrap();
-    let refused = annotate(&author, &env, &plan, "author").await.unwrap_err();
-    assert!(refused.contains("approve or reject plans"), "{refused}");
-    let theirs: Api<PostgresPolicyPlan> = Api::namespaced(author.clone(), &env.namespace);
-    let freed = json!({ "metadata": { "finalizers": null } });
-    theirs.patch(&plan, &params, &Patch::Merge(&freed)).await.unwrap();
-    let replaced = env.wait().eventually("another plan waits", async || {
-        let pending = env.plan_in("asks", "Pending").await.name_any();
-        (pending != plan).then_some(pending)
-    });
-    let plan = replaced.await;
+    let plan = delete_and_approve(&env, &author, &plan).await;
     let status = |name: &str| {
         let condition = json!({
             "type": "Approved", "status": "True", "reason": "Fine", "message": "",

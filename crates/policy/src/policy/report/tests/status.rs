@@ -210,8 +210,8 @@ fn a_large_database_fits_into_the_status() {
             .unwrap()
             .starts_with("and 19980 more")
     );
-    let blocked = problem(&later(&json!({}), observed), &problems::blocked(&plan));
-    assert!(message(&blocked, "Ready").ends_with(" and 19990 more"));
-    let size = serde_json::to_string(&blocked.status).unwrap().len();
+    let refused = problem(&later(&json!({}), observed), &problems::blocked(&plan));
+    assert!(message(&refused, "Ready").ends_with(" and 19990 more"));
+    let size = serde_json::to_string(&refused.status).unwrap().len();
     assert!(size < 64 * 1024, "{size} bytes");
 }
