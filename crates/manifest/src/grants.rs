@@ -124,6 +124,10 @@ pub struct DefaultPrivilegeGrant {
     /// `absent`: the role must not get these privileges.
     #[serde(default, skip_serializing_if = "is_default")]
     pub ensure: Ensure,
+    /// Whether the role may grant the privileges to others. If unset, authoritative mode revokes the grant option from
+    /// roles that it manages, and the other modes warn about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with_grant_option: Option<bool>,
 }
 
 /// A template for one role per schema.

@@ -2,6 +2,7 @@
 
 use stanchion_kernel::Problem;
 use stanchion_kernel::problem::Cause;
+use stanchion_kernel::text::shorten;
 use stanchion_kernel::watch::dependencies::Key;
 use stanchion_postgres::Error as PostgresError;
 use stanchion_roles::apply;
@@ -21,8 +22,12 @@ pub(crate) const PRIVILEGES: &str = "InsufficientPrivileges";
 /// No query succeeded.
 pub(crate) const CONNECTION: &str = "DatabaseConnectionFailed";
 
-/// How many overlaps a conflict names; the rest is counted.
+/// How many overlaps a conflict names.
 const NAMED: usize = 5;
+/// How many blockers, findings and conflicting policies a message names.
+pub(crate) const LISTED: usize = 10;
+/// Most bytes of one of them.
+const LONGEST: usize = 1024;
 
 /// What the operator did when PostgreSQL returned an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,29 +98,19 @@ pub(crate) fn of_apply(error: apply::Error) -> Problem {
 
 /// Other policies declare the same as a policy of this namespace.
 pub(crate) fn conflict(namespace: &str, rivals: &[Rival]) -> Problem {
-    let lines: Vec<_> = rivals
-        .iter()
-        .map(|rival| {
-            let named: Vec<_> = rival.over.iter().take(NAMED).map(String::as_str).collect();
-            let more = match rival.over.len().saturating_sub(NAMED) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            let Key { namespace, name } = &rival.who.key;
-            format!("{namespace}/{name} also declares {}{more}", named.join(", "))
-        })
-        .collect();
+    let lines = rivals.iter().map(|rival| {
+        let named = first(&rival.over, NAMED, ", ");
+        let Key { namespace, name } = &rival.who.key;
+        format!("{namespace}/{name} also declares {named}")
+    });
+    let lines = first(lines, LISTED, "; policy ");
     let among_ourselves = rivals.iter().any(|rival| rival.who.key.namespace == namespace);
     let consequence = if among_ourselves {
         "neither is applied until only one does"
     } else {
         "the older one takes precedence, and this one waits for it"
     };
-    Problem::human(
-        CONFLICT,
-        format!("policy {}; {consequence}", lines.join("; policy ")),
-    )
-    .with_cause(Cause::Overlap)
+    Problem::human(CONFLICT, format!("policy {lines}; {consequence}")).with_cause(Cause::Overlap)
 }
 
 /// The blockers of a plan.
@@ -126,6 +121,25 @@ pub(crate) fn blocked(plan: &Plan) -> Problem {
         Some(Check::SchemaOwnerTransfer) => ("SchemaOwnerTransferBlocked", Cause::Other),
         Some(Check::ServerCompatibility) | None => ("UnsupportedByServer", Cause::Other),
     };
-    let lines: Vec<_> = plan.blockers.iter().map(ToString::to_string).collect();
-    Problem::human(reason, lines.join("; ")).with_cause(cause)
+    let lines = plan.blockers.iter().map(ToString::to_string);
+    Problem::human(reason, first(lines, LISTED, "; ")).with_cause(cause)
+}
+
+/// The first of a list, and how many more there are: a status has room for some, and a large database makes many.
+pub(crate) fn first(
+    all: impl IntoIterator<Item: AsRef<str>>,
+    count: usize,
+    separator: &'static str,
+) -> String {
+    let mut all = all.into_iter();
+    let shown: Vec<_> = all
+        .by_ref()
+        .take(count)
+        .map(|one| shorten(one.as_ref(), LONGEST))
+        .collect();
+    let shown = shown.join(separator);
+    match all.count() {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }

@@ -67,6 +67,35 @@ pub fn matches(password: &SecretString, stored: &str) -> Option<bool> {
     Some(constant_time::verify_slices_are_equal(&derived.stored_key, &stored.stored_key).is_ok())
 }
 
+/// The rounds that the comparisons of one pass may take. The server or a Secret determines how many a comparison takes, and a
+/// pass can have a thousand comparisons.
+#[derive(Debug)]
+pub struct Rounds(u64);
+
+impl Rounds {
+    /// What is left beyond the usual rounds, for verifiers that somebody made with more.
+    const SPARE: u64 = 1 << 18;
+
+    /// Enough to compare this many passwords with verifiers of the usual cost.
+    pub fn of(passwords: usize) -> Self {
+        let usual = u64::from(ITERATIONS.get());
+        Self(Self::SPARE.saturating_add(usual.saturating_mul(passwords as u64)))
+    }
+
+    /// Like [`matches`]. A verifier that costs more than what is left counts as one of another password: it is replaced by one of
+    /// the usual cost.
+    pub fn matches(&mut self, password: &SecretString, stored: &str) -> Option<bool> {
+        let cost = u64::from(Verifier::parse(stored)?.iterations.get());
+        match self.0.checked_sub(cost) {
+            Some(left) => {
+                self.0 = left;
+                matches(password, stored)
+            }
+            None => Some(false),
+        }
+    }
+}
+
 struct Verifier {
     iterations: NonZeroU32,
     salt: Vec<u8>,
@@ -205,6 +234,23 @@ mod tests {
     fn a_stored_verifier_cannot_make_us_work_for_ever() {
         let costly = PENCIL.replacen("4096", "4000000000", 1);
         assert_eq!(matches(&"pencil".into(), &costly), None);
+    }
+
+    #[test]
+    fn many_costly_verifiers_do_not_make_us_work_for_long() {
+        let derived = |iterations| {
+            let iterations = NonZeroU32::new(iterations).unwrap();
+            Verifier::derive(&"pencil".into(), b"salt", iterations).render()
+        };
+        let (costly, usual) = (derived(100_000), derived(4096));
+        let mut rounds = Rounds::of(100);
+        let answers = [(); 100].map(|()| rounds.matches(&"pencil".into(), &costly));
+        assert_eq!(answers.iter().filter(|answer| **answer == Some(true)).count(), 6);
+        assert_eq!(answers.last(), Some(&Some(false)));
+        // What the operator makes itself always fits.
+        let mut rounds = Rounds::of(100);
+        assert!((0..100).all(|_| rounds.matches(&"pencil".into(), &usual) == Some(true)));
+        assert_eq!(rounds.matches(&"pencil".into(), "md5"), None);
     }
 
     #[test]

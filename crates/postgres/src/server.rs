@@ -171,7 +171,8 @@ impl Server {
 }
 
 impl SelfGrant {
-    fn parse(text: &str) -> Self {
+    /// Reads the value of the setting.
+    pub fn parse(text: &str) -> Self {
         let has = |word: &str| text.split(',').any(|part| part.trim().eq_ignore_ascii_case(word));
         Self {
             inherit: has("inherit"),

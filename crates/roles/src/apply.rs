@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use stanchion_postgres::{Begin, Error as PostgresError, Isolation, Session, Statement, lock};
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::diff::{self, WrongDatabase, diff};
 use crate::expand::Desired;
@@ -121,7 +122,7 @@ async fn once(
         ..Begin::default()
     };
     let (mut transaction, facts) = begin_and_inspect(session, &begin, needs).await?;
-    let decided = decide(desired, &facts, options);
+    let decided = aside(|| decide(desired, &facts, options));
     drop(facts);
     let (plan, statements) = match decided {
         Ok(decided) => decided,
@@ -150,6 +151,17 @@ async fn once(
         session.execute(statement).await?;
     }
     Ok(plan)
+}
+
+/// Runs work that takes a while, such as comparing passwords: the other tasks of this thread move elsewhere.
+pub fn aside<T>(work: impl FnOnce() -> T) -> T {
+    let movable =
+        Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if movable {
+        tokio::task::block_in_place(work)
+    } else {
+        work()
+    }
 }
 
 fn decide(

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use secrecy::SecretString;
+use stanchion_postgres::server::SelfGrant;
 
 use crate::model::{ObjectType, PUBLIC, Privileges, RoleState};
 
@@ -89,6 +90,8 @@ pub struct ServerFacts {
     pub reads_passwords: bool,
     /// The roles whose privileges the inspecting role has by membership. Empty for a superuser, who has all.
     pub acts_as: BTreeSet<String>,
+    /// What the inspecting role gets of the roles that it creates (16 and later).
+    pub self_grant: SelfGrant,
 }
 
 /// An existing role.
@@ -209,6 +212,8 @@ pub struct Dependency {
     pub database: Option<String>,
     /// Whether the role owns them; otherwise an ACL or a policy mentions the role.
     pub owned: bool,
+    /// Whether REASSIGN OWNED gives them to another role; it leaves default privileges and user mappings.
+    pub reassigned: bool,
     /// How many.
     pub count: i64,
     /// One of them, if its name can be read from the connected database.

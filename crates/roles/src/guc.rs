@@ -29,7 +29,15 @@ pub(crate) fn canonical(parameter: &str, value: &str) -> (String, String) {
 
 /// The names of a list setting, unquoted; `None` for any other setting.
 pub(crate) fn list(parameter: &str, value: &str) -> Option<Vec<String>> {
-    LISTS.contains(&parameter).then(|| split(value))
+    LISTS.contains(&parameter).then(|| {
+        let names = split(value);
+        // PostgreSQL keeps an empty list as a list of one empty name.
+        if names.is_empty() {
+            vec![String::new()]
+        } else {
+            names
+        }
+    })
 }
 
 fn split(value: &str) -> Vec<String> {
@@ -89,6 +97,7 @@ mod tests {
                 "app, \"$user\", \"Odd, \"\"one\"".to_owned()
             )
         );
+        assert_eq!(canonical("search_path", "").1, "\"\"");
         assert_eq!(canonical("work_mem", "64MB").1, "64MB");
         assert_eq!(canonical("app.tags", "a, B").1, "a, B");
     }

@@ -277,7 +277,8 @@ pub enum DeletionPolicy {
     /// The database stays as it is.
     #[default]
     Retain,
-    /// The operator revokes what only this policy granted. Roles and schemas stay.
+    /// If a plan of the policy was applied, the operator revokes what this policy declares and no other one does. Roles and
+    /// schemas stay.
     Revoke,
 }
 

@@ -51,6 +51,10 @@ pub struct PostgresPolicyStatus {
     /// Identity of the database, as the server reports it: system identifier and database OID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub managed_database_identity: Option<String>,
+    /// Identity of the database in which a plan of this policy was last applied. Without one, `deletionPolicy: Revoke` revokes
+    /// nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub applied_database_identity: Option<String>,
     /// The roles that this policy defines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned_roles: Vec<String>,

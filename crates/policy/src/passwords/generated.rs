@@ -25,6 +25,7 @@ pub(super) fn made(
     live: Option<&Secret>,
     (name, key, length): (&str, &str, u32),
     policy: &str,
+    rounds: &mut scram::Rounds,
     random: &mut dyn CryptoRng,
 ) -> (SecretString, Secret) {
     let values = live.cloned().map(SecretValues::from).unwrap_or_default();
@@ -35,7 +36,7 @@ pub(super) fn made(
     let kept = values
         .text(VERIFIER)
         .ok()
-        .filter(|verifier| scram::matches(&clear, verifier.expose_secret()) == Some(true));
+        .filter(|verifier| rounds.matches(&clear, verifier.expose_secret()) == Some(true));
     let verifier = kept.unwrap_or_else(|| scram::verifier(&clear, &scram::salt(random)));
     let bytes = |value: &SecretString| ByteString(value.expose_secret().as_bytes().to_vec());
     let secret = Secret {
@@ -72,7 +73,14 @@ mod tests {
     const PLACE: (&str, &str, u32) = ("s", "password", 32);
 
     fn once(live: Option<&Secret>) -> (SecretString, Secret) {
-        made("Alice_X", live, PLACE, "p", &mut rand::rng())
+        made(
+            "Alice_X",
+            live,
+            PLACE,
+            "p",
+            &mut scram::Rounds::of(1),
+            &mut rand::rng(),
+        )
     }
 
     #[test]

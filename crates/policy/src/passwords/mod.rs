@@ -15,6 +15,7 @@ use stanchion_kernel::Problem;
 use stanchion_kernel::apply::{self, Intent, Takeover};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::redact::{FingerprintKey, Verdict};
+use stanchion_postgres::scram;
 use stanchion_roles::facts::Facts;
 use stanchion_roles::plan::Password;
 
@@ -22,7 +23,7 @@ pub(crate) use request::{PasswordRequest, Source, requests};
 pub(crate) use secrets::Secrets;
 
 use crate::plans::label;
-use generated::made;
+use generated::{VERIFIER, made};
 
 /// The desired passwords.
 #[derive(Default)]
@@ -59,7 +60,10 @@ pub(crate) async fn read(
     secrets: &mut Secrets<'_>,
 ) -> Result<Vec<StoredPassword>, Problem> {
     let mut stored = Vec::with_capacity(requests.len());
-    for request in requests {
+    // One Secret after the other: only one is in memory as a whole.
+    let mut sorted: Vec<_> = requests.iter().collect();
+    sorted.sort_by_key(|request| request.source.secret());
+    for request in sorted {
         let value = match &request.source {
             Source::Kept { secret, key } => {
                 let value = secrets.value(secret, key).await?;
@@ -78,7 +82,7 @@ pub(crate) async fn read(
                 secret: secret.clone(),
                 key: key.clone(),
                 length: *length,
-                live: secrets.get(secret).await?.cloned().map(Box::new),
+                live: secrets.keys(secret, &[key, VERIFIER]).await?.map(Box::new),
             },
         };
         stored.push(StoredPassword {
@@ -98,6 +102,7 @@ pub(crate) fn decide(
     random: &mut dyn CryptoRng,
 ) -> Result<Passwords, Problem> {
     let mut passwords = Passwords::default();
+    let mut rounds = scram::Rounds::of(stored.len());
     for StoredPassword { role, value } in stored {
         let value = match value {
             StoredValue::Kept(value) => value.clone(),
@@ -108,7 +113,14 @@ pub(crate) fn decide(
                 live,
             } => {
                 let policy = &parent.key.name;
-                let (value, child) = made(role, live.as_deref(), (secret, key, *length), policy, random);
+                let (value, child) = made(
+                    role,
+                    live.as_deref(),
+                    (secret, key, *length),
+                    policy,
+                    &mut rounds,
+                    random,
+                );
                 let takeover = match live {
                     Some(live) if live.labels().get(POLICY_LABEL) == Some(&label(policy)) => Takeover::Adopt,
                     _ => Takeover::Refuse,

@@ -31,10 +31,19 @@ pub enum Source {
     },
 }
 
+impl Source {
+    /// The name of the Secret.
+    pub(super) fn secret(&self) -> &str {
+        match self {
+            Self::Kept { secret, .. } | Self::Made { secret, .. } => secret,
+        }
+    }
+}
+
 /// Validates the passwords of a spec.
 pub(crate) fn requests(policy: &str, spec: &PostgresPolicySpec) -> Result<Vec<PasswordRequest>, Problem> {
     let mut requests = Vec::new();
-    for role in &spec.roles {
+    for role in spec.roles.iter().filter(|role| !role.external) {
         let Some(password) = &role.password else { continue };
         let source = match (&password.secret_ref, &password.generate) {
             (Some(secret), None) => Source::Kept {

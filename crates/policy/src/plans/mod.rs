@@ -26,6 +26,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::ResourceExt as _;
 use sha2::{Digest, Sha256};
 use stanchion_api::PostgresPolicyPlan;
+use stanchion_api::policy::PlanPhase;
 
 /// The order of creation. The API server records seconds; the policy's generation orders plans of the same second.
 pub(crate) fn age(plan: &PostgresPolicyPlan) -> (Option<Time>, i64, String) {
@@ -34,6 +35,18 @@ pub(crate) fn age(plan: &PostgresPolicyPlan) -> (Option<Time>, i64, String) {
         plan.spec.policy_generation,
         plan.name_any(),
     )
+}
+
+/// Whether one of the plans has changed this database. A plan that is being applied may have done so already.
+pub(crate) fn applied_in<'a>(
+    plans: impl IntoIterator<Item = &'a PostgresPolicyPlan>,
+    identity: &str,
+) -> bool {
+    plans.into_iter().any(|plan| {
+        let phase = plan.status.as_ref().map(|status| status.phase);
+        plan.spec.managed_database_identity == identity
+            && matches!(phase, Some(PlanPhase::Applied | PlanPhase::Applying))
+    })
 }
 
 /// A name as a label value, which has at most 63 characters of a small set.

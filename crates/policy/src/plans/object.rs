@@ -103,6 +103,8 @@ pub(crate) fn draft(
                     ..ObjectMeta::default()
                 },
                 binary_data: Some(BTreeMap::from([(KEY.to_owned(), ByteString(bytes))])),
+                // What was read before a decision is what was decided.
+                immutable: Some(true),
                 ..ConfigMap::default()
             });
             stored

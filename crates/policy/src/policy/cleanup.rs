@@ -1,4 +1,5 @@
-//! The deletion of a policy: revokes what only this policy granted, if its deletion policy says so.
+//! The deletion of a policy: revokes what only this policy declares, if its deletion policy says so and a plan of the policy was
+//! applied.
 
 use std::sync::Arc;
 
@@ -9,10 +10,12 @@ use stanchion_kernel::watch::dependencies::Key;
 use stanchion_kernel::{Cleanup, CleanupOutcome, Done, Inputs, Problem, Reader, Report, Writer};
 use stanchion_postgres::ConnectionConfig;
 use stanchion_roles::apply::{Options, apply as engine};
-use stanchion_roles::expand::{Desired, after_deletion};
+use stanchion_roles::expand::{Other, after_deletion};
 
 use crate::claims::DatabaseKey;
 use crate::passwords::Secrets;
+use crate::plans::applied_in;
+use crate::policy::observe::plans;
 use crate::policy::target::{CleanupTarget, Content, Wanted};
 use crate::policy::validate::{validate, who};
 use crate::policy::{PolicyController, report};
@@ -65,14 +68,14 @@ impl Cleanup for PolicyCleanup {
         let _running = controller.setup.metrics.running();
         let revokes = target.policy == DeletionPolicy::Revoke;
         match &target.wanted {
-            // A policy that never reached its database has granted nothing.
-            Some(wanted) if revokes && wanted.before.managed_database_identity.is_some() => {
+            // A policy that only observes changes nothing when it is deleted, either.
+            Some(wanted) if revokes && wanted.mode.applies() => {
                 let granted = granted(controller, read, wanted).await.map_err(|problem| {
                     problem.while_doing(
                         "deletionPolicy is Revoke (set it to Retain to delete the policy without that)",
                     )
                 })?;
-                Ok(Some(Arc::new(granted)))
+                Ok(granted.map(Arc::new))
             }
             _ => Ok(None),
         }
@@ -116,19 +119,36 @@ impl Cleanup for PolicyCleanup {
     }
 }
 
-/// What the policy granted, and where.
-async fn granted(controller: &PolicyController, read: &Reader, wanted: &Wanted) -> Result<Granted, Problem> {
+/// What the policy granted, and where; `None` if none of its plans was applied in its database. What it declares may exist there
+/// all the same: others granted it.
+async fn granted(
+    controller: &PolicyController,
+    read: &Reader,
+    wanted: &Wanted,
+) -> Result<Option<Granted>, Problem> {
+    // The status remembers what the history of plans has forgotten, and the plans what the status did not record yet.
+    let applied = wanted.before.applied_database_identity.as_deref();
+    let plans = plans(read, &wanted.who).await?;
+    if applied.is_none()
+        && !plans
+            .iter()
+            .any(|plan| applied_in([plan], &plan.spec.managed_database_identity))
+    {
+        return Ok(None);
+    }
     let mut secrets = Secrets::new(read);
     let database = connection::resolve(&wanted.connection, &mut secrets).await?;
     let content = profiles::complete(read, wanted).await?;
     let found = controller.setup.pools.place(&database).await;
     let found = found.map_err(|error| problems::of_postgres(error, problems::During::Connect))?;
-    Ok(Granted {
+    let identity = found.identity.to_string();
+    let was_applied = applied == Some(&identity) || applied_in(&plans, &identity);
+    Ok(was_applied.then(|| Granted {
         database,
         place: DatabaseKey::from(&found.identity),
         peer: found.peer,
         content,
-    })
+    }))
 }
 
 /// Forgets a policy that enforces nothing any more, and enqueues those that waited for it.
@@ -153,7 +173,13 @@ async fn revoke(
     let (_turn, mut session) =
         exclusive.map_err(|error| problems::of_postgres(error, problems::During::Apply))?;
     let others = setup.claims.others(policy, &granted.place, &granted.peer);
-    let others: Vec<&Desired> = others.iter().map(AsRef::as_ref).collect();
+    let others: Vec<_> = others
+        .iter()
+        .map(|other| Other {
+            desired: &other.desired,
+            same_database: other.same_database,
+        })
+        .collect();
     let desired = after_deletion(&granted.content.desired, &others);
     let options = Options {
         lock_wait: setup.turn,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::ResourceExt;
+use kube::{Resource, ResourceExt};
 use stanchion_api::policy::{POLICY_LABEL, PostgresPolicyStatus, condition};
 use stanchion_api::{PostgresPolicy, PostgresPolicyPlan};
 use stanchion_kernel::context::Parent;
@@ -23,8 +23,8 @@ use crate::converged_cache::Names;
 use crate::passwords::{self, Secrets, StoredPassword};
 use crate::plans::label;
 use crate::policy::PolicyController;
-use crate::policy::target::{Content, Wanted};
-use crate::policy::validate::{content, created, who};
+use crate::policy::target::{Content, PolicyId, Wanted};
+use crate::policy::validate::{content, created, reach, who};
 use crate::setup::Setup;
 use crate::{connection, problems, profiles};
 
@@ -135,6 +135,7 @@ async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
         // A login that may not change roles does not count for the policies of others.
         counts: wanted.mode.applies() && server.level() != Level::Plain,
         waited: waits(&wanted.before),
+        mode: wanted.reach,
         desired: Arc::clone(&content.desired),
     };
     let opened = Opened {
@@ -187,10 +188,7 @@ impl Opened<'_> {
         let identity = self.session.identity().clone();
         let (security, answered) = (self.session.security(), self.session.keep_answer());
         drop(self.session);
-        let policy = &self.wanted.who.key.name;
-        let selector = format!("{POLICY_LABEL}={}", label(policy));
-        let mut plans: Vec<PostgresPolicyPlan> = self.read.list(&selector).await?;
-        plans.retain(|plan| plan.spec.policy_ref.name == *policy);
+        let plans = plans(self.read, &self.wanted.who).await?;
         let profiles = self.wanted.profiles_from.iter();
         Ok(Found::Database(Arc::new(Current {
             parent: self.read.parent().clone(),
@@ -233,6 +231,24 @@ impl Opened<'_> {
     }
 }
 
+/// The plans of a policy. One that is being deleted is none any more, nor is one of an earlier policy of this name: no decision
+/// about them counts.
+pub(crate) async fn plans(read: &Reader, policy: &PolicyId) -> Result<Vec<PostgresPolicyPlan>, Problem> {
+    let name = &policy.key.name;
+    let selector = format!("{POLICY_LABEL}={}", label(name));
+    let mut plans: Vec<PostgresPolicyPlan> = read.list(&selector).await?;
+    plans.retain(|plan| {
+        let mut owners = plan
+            .owner_references()
+            .iter()
+            .filter(|owner| owner.kind == PostgresPolicy::kind(&()));
+        plan.spec.policy_ref.name == *name
+            && plan.metadata.deletion_timestamp.is_none()
+            && owners.all(|owner| owner.uid == policy.uid)
+    });
+    Ok(plans)
+}
+
 /// The server's properties, and the login's privileges there.
 async fn server(session: &ReadSession) -> Result<Server, Problem> {
     let inspected = session.inspect(&[]).await;
@@ -270,6 +286,7 @@ pub(crate) fn remembered(policy: &PostgresPolicy) -> Option<Claim> {
         peer: None,
         counts: policy.spec.mode.applies(),
         waited: policy.status.as_ref().is_some_and(waits),
+        mode: reach(policy.spec.reconciliation_mode),
         // Shared profiles are not read here: they are added when the policy itself is reconciled.
         desired: content(&policy.spec, std::collections::BTreeMap::new())
             .ok()?

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rand::CryptoRng;
 use stanchion_kernel::watch::dependencies::Key;
 use stanchion_kernel::{Inputs, Problem};
+use stanchion_roles::apply::aside;
 use stanchion_roles::diff::{self, diff};
 use stanchion_roles::plan::Plan as Changes;
 
@@ -82,7 +83,8 @@ fn next(wanted: &Wanted, found: &Found, inputs: &mut Inputs<'_>) -> Next {
             &conflicting.rivals,
         ))),
         Found::Failed(problem) => Next::Failed(paced(problem.clone())),
-        Found::Database(current) => match ensure(wanted, current, inputs.random) {
+        // Passwords are compared by computing their verifiers, and a database can have many objects.
+        Found::Database(current) => match aside(|| ensure(wanted, current, inputs.random)) {
             Ok(plan) => Next::Ensure(Box::new(plan)),
             Err(problem) => Next::Failed(paced(problem)),
         },

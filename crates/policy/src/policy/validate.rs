@@ -11,12 +11,13 @@ use stanchion_api::policy::{self, Approval, PostgresPolicySpec, Profile, Reconci
 use stanchion_kernel::Problem;
 use stanchion_kernel::problem::{Cause, Retry};
 use stanchion_kernel::watch::key;
+use stanchion_roles::apply;
 use stanchion_roles::expand::{Bounds, Size, expand};
 use stanchion_roles::manifest::{Manifest, Password, Severity, Strictness, check};
 use stanchion_roles::plan::Mode;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::policy::target::{Content, PolicyId, Wanted};
+use crate::problems::{LISTED, first};
 use crate::{connection, passwords};
 
 const DEFAULT_INTERVAL: Duration = Duration::from_mins(5);
@@ -65,11 +66,7 @@ pub(crate) fn validate(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
         passwords: passwords::requests(&policy.name_any(), spec).map_err(retry_at_interval)?,
         interval,
         mode: spec.mode,
-        reach: match spec.reconciliation_mode {
-            ReconciliationMode::Authoritative => Mode::Authoritative,
-            ReconciliationMode::Additive => Mode::Additive,
-            ReconciliationMode::Adopt => Mode::Adopt,
-        },
+        reach: reach(spec.reconciliation_mode),
         needs_approval: spec
             .approval
             .map_or(!spec.mode.applies(), |approval| approval == Approval::Manual),
@@ -78,6 +75,15 @@ pub(crate) fn validate(policy: &PostgresPolicy) -> Result<Wanted, Problem> {
         }),
         before: policy.status.clone().unwrap_or_default(),
     })
+}
+
+/// The engine's mode.
+pub(crate) fn reach(mode: ReconciliationMode) -> Mode {
+    match mode {
+        ReconciliationMode::Authoritative => Mode::Authoritative,
+        ReconciliationMode::Additive => Mode::Additive,
+        ReconciliationMode::Adopt => Mode::Adopt,
+    }
 }
 
 /// The desired state: the spec with shared profiles, which the spec's own override.
@@ -121,8 +127,8 @@ fn expanded(manifest: &Manifest) -> Result<Content, Problem> {
         .into_iter()
         .partition(|finding| finding.is_fatal(Strictness::Lenient));
     if !fatal.is_empty() {
-        let lines: Vec<_> = fatal.iter().map(ToString::to_string).collect();
-        return Err(invalid(lines.join("; ")));
+        let lines = fatal.iter().map(ToString::to_string);
+        return Err(invalid(first(lines, LISTED, "; ")));
     }
     let warnings = minor
         .iter()
@@ -136,10 +142,8 @@ fn expanded(manifest: &Manifest) -> Result<Content, Problem> {
 
 /// Work on a large manifest blocks for a while; other tasks of this thread move elsewhere.
 pub(crate) fn aside<T>(size: Size, work: impl FnOnce() -> T) -> T {
-    let movable =
-        Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if size.grants > LARGE && movable {
-        tokio::task::block_in_place(work)
+    if size.grants > LARGE {
+        apply::aside(work)
     } else {
         work()
     }

@@ -1,7 +1,7 @@
 //! F24: who may change a database without approval, who may approve, and by which name they are known.
 
 use k8s_openapi::api::authentication::v1::SelfSubjectReview;
-use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -127,6 +127,29 @@ async fn install_admission_policy(env: &TestEnv) {
     }
 }
 
+/// Deleting a plan, while something keeps it, opens no other way to approve it. Returns the plan that takes its place.
+async fn delete_and_approve(env: &TestEnv, author: &Client, plan: &str) -> String {
+    let params = PatchParams::default();
+    let kept = json!({ "metadata": { "finalizers": ["example.com/kept"] } });
+    env.plans()
+        .patch(plan, &params, &Patch::Merge(&kept))
+        .await
+        .unwrap();
+    env.plans().delete(plan, &DeleteParams::default()).await.unwrap();
+    let refused = annotate(author, env, plan, "author").await.unwrap_err();
+    assert!(refused.contains("approve or reject plans"), "{refused}");
+    // The change that lets it go is not a decision.
+    let theirs: Api<PostgresPolicyPlan> = Api::namespaced(author.clone(), &env.namespace);
+    let freed = json!({ "metadata": { "finalizers": null } });
+    theirs.patch(plan, &params, &Patch::Merge(&freed)).await.unwrap();
+    env.wait()
+        .eventually("another plan waits", async || {
+            let pending = env.plan_in("asks", "Pending").await.name_any();
+            (pending != plan).then_some(pending)
+        })
+        .await
+}
+
 /// The admission policy of `deploy/approvals.yaml`, on a real API server.
 #[tokio::test]
 async fn rbac_decides_who_approves() {
@@ -193,6 +216,7 @@ async fn rbac_decides_who_approves() {
     }
     let refused = annotate(&author, &env, &plan, "author").await.unwrap_err();
     assert!(refused.contains("approve or reject plans"), "{refused}");
+    let plan = delete_and_approve(&env, &author, &plan).await;
     let status = |name: &str| {
         let condition = json!({
             "type": "Approved", "status": "True", "reason": "Fine", "message": "",
@@ -223,4 +247,40 @@ async fn rbac_decides_who_approves() {
     decide(&approver, "approver").await.unwrap();
     let applied = env.plan_in("asks", "Applied").await;
     assert_eq!(applied.status.unwrap().decided_by.unwrap().username, "approver");
+}
+
+/// A plan that is being deleted, or that belonged to another policy of this name, waits for nobody's approval.
+#[tokio::test]
+async fn a_decision_about_a_plan_that_is_gone_does_not_count() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    let role = env.role("app");
+    let spec = json!({ "interval": "1s", "approval": "manual", "roles": [{ "name": role }] });
+    env.policy("asks", spec).await;
+    let gone = env.plan_in("asks", "Pending").await.name_any();
+    let params = PatchParams::default();
+    let kept = json!({ "metadata": { "finalizers": ["example.com/kept"], "annotations": { "pgroles.io/approved": "true" } } });
+    // In one go: while it is there, its approval counts.
+    let pause = json!({ "spec": { "suspend": true } });
+    env.patch("asks", pause).await;
+    env.condition("asks", "Ready", "False", "Suspended").await;
+    env.plans()
+        .patch(&gone, &params, &Patch::Merge(&kept))
+        .await
+        .unwrap();
+    env.plans().delete(&gone, &DeleteParams::default()).await.unwrap();
+    env.patch("asks", json!({ "spec": { "suspend": false } })).await;
+    env.wait()
+        .eventually("another plan waits", async || {
+            let pending = env.plan_in("asks", "Pending").await.name_any();
+            (pending != gone).then_some(())
+        })
+        .await;
+    assert!(!env.has_role(&role).await);
+    let freed = json!({ "metadata": { "finalizers": null } });
+    env.plans()
+        .patch(&gone, &params, &Patch::Merge(&freed))
+        .await
+        .unwrap();
 }

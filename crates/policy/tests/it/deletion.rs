@@ -94,3 +94,80 @@ async fn a_missing_database_does_not_block_a_deletion() {
         .await;
     env.delete("unreached").await;
 }
+
+/// Neither a policy that only observes nor one that nobody has approved has granted anything.
+#[tokio::test]
+async fn a_policy_that_only_observed_revokes_nothing() {
+    let env = TestEnv::new().await;
+    env.database_secret().await;
+    let (role, missing) = (env.role("app"), env.role("missing"));
+    env.database
+        .execute(&format!(
+            "CREATE ROLE {role}; CREATE TABLE public.t (n int); GRANT SELECT ON public.t TO {role}"
+        ))
+        .await;
+    let _operator = env.operator().await;
+    for (name, how) in [
+        ("observes", json!({ "mode": "observe" })),
+        ("waits", json!({ "approval": "manual" })),
+    ] {
+        let mut spec = json!({
+            "deletionPolicy": "Revoke",
+            "roles": [{ "name": role }, { "name": missing }],
+            "grants": [{ "role": role, "privileges": ["SELECT"], "object": { "type": "table", "schema": "public", "name": "t" } }],
+        });
+        for (key, value) in how.as_object().unwrap() {
+            spec[key] = value.clone();
+        }
+        env.policy(name, spec).await;
+        env.condition(name, "Ready", "True", "Planned").await;
+        env.delete(name).await;
+        let has = format!("SELECT has_table_privilege('{role}', 'public.t', 'SELECT')::text");
+        assert_eq!(env.one(&has).await, "true", "{name}");
+    }
+}
+
+/// What another policy names stays, although the one that goes has granted it with a wildcard. That its plans are gone by then
+/// changes nothing.
+#[tokio::test]
+async fn a_wildcard_spares_what_another_policy_names() {
+    let env = TestEnv::new().await;
+    env.database_secret().await;
+    let role = env.role("app");
+    env.database
+        .execute(&format!(
+            "CREATE ROLE {role}; CREATE TABLE public.kept (n int, m int); CREATE TABLE public.lost (n int); \
+             CREATE TABLE public.part (n int)"
+        ))
+        .await;
+    let _operator = env.operator().await;
+    let grant =
+        |object: serde_json::Value| json!([{ "role": role, "privileges": ["SELECT"], "object": object }]);
+    let all = json!({ "type": "table", "schema": "public", "name": "*" });
+    env.policy(
+        "goes",
+        json!({ "deletionPolicy": "Revoke", "planHistoryLimit": 0, "grants": grant(all) }),
+    )
+    .await;
+    env.ready("goes").await;
+    let mut named = grant(json!({ "type": "table", "schema": "public", "name": "kept" }));
+    let column = grant(json!({ "type": "table", "schema": "public", "name": "part", "columns": ["n"] }));
+    named.as_array_mut().unwrap().push(column[0].clone());
+    env.policy("stays", json!({ "grants": named })).await;
+    env.ready("stays").await;
+    env.look_again("goes").await;
+    for plan in env.plans_of("goes").await {
+        let name = kube::ResourceExt::name_any(&plan);
+        let _ = env
+            .plans()
+            .delete(&name, &kube::api::DeleteParams::default())
+            .await;
+    }
+    env.delete("goes").await;
+    let held = format!(
+        "SELECT concat_ws(' ', has_table_privilege('{role}', 'public.kept', 'SELECT'), \
+         has_table_privilege('{role}', 'public.lost', 'SELECT'), has_table_privilege('{role}', 'public.part', 'SELECT'), \
+         has_column_privilege('{role}', 'public.part', 'n', 'SELECT'))"
+    );
+    assert_eq!(env.one(&held).await, "t f f t");
+}

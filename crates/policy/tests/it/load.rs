@@ -144,3 +144,43 @@ async fn run(load: &Load) {
         operator.passes(),
     );
 }
+
+/// The stored verifiers determine how much a comparison costs, and the owner of the database sets them.
+#[tokio::test]
+async fn costly_verifiers_do_not_stop_the_operator() {
+    const ROLES: usize = 300;
+    let env = TestEnv::new().await;
+    env.database_secret().await;
+    let names: Vec<String> = (0..ROLES).map(|number| env.role(&format!("r{number}"))).collect();
+    let keys = format!("{}=:{}=", "A".repeat(43), "A".repeat(43));
+    let costly = format!("SCRAM-SHA-256$1000000:c2FsdHNhbHRzYWx0c2FsdA==${keys}");
+    let create: Vec<_> = names
+        .iter()
+        .map(|name| format!("CREATE ROLE {name} LOGIN"))
+        .collect();
+    env.database.execute(&create.join("; ")).await;
+    // With CREATE ROLE the server would compute each of them itself.
+    let set = format!(
+        "UPDATE pg_authid SET rolpassword = '{costly}' WHERE rolname LIKE '{}%'",
+        env.prefix
+    );
+    env.database.execute(&set).await;
+    let passwords: serde_json::Map<_, _> = names
+        .iter()
+        .map(|name| (name.clone(), json!(format!("secret of {name}"))))
+        .collect();
+    env.secret("passwords", Value::Object(passwords)).await;
+    let roles: Vec<_> = names
+        .iter()
+        .map(|name| json!({ "name": name, "login": true, "password": { "secretRef": { "name": "passwords" } } }))
+        .collect();
+    let _operator = env.operator().await;
+    env.policy("costly", json!({ "interval": "1h", "roles": roles }))
+        .await;
+    env.ready("costly").await;
+    let left = format!(
+        "SELECT count(*) FROM pg_authid WHERE rolname LIKE '{}%' AND rolpassword LIKE 'SCRAM-SHA-256$1000000%'",
+        env.prefix
+    );
+    assert_eq!(env.one(&left).await, "0");
+}

@@ -3,8 +3,10 @@
 use std::io::Read as _;
 
 use flate2::read::GzDecoder;
+use k8s_openapi::ByteString;
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
+use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 use stanchion_testkit::wait;
 
@@ -218,6 +220,11 @@ async fn a_long_plan_is_stored_beside_it() {
     let stored = plan.status.clone().unwrap().sql_ref.unwrap();
     let map = env.config_maps().get(&stored.name).await.unwrap();
     assert_eq!(map.owner_references()[0].name, plan.name_any());
+    assert_eq!(
+        map.immutable,
+        Some(true),
+        "what was read before a decision cannot be replaced"
+    );
     let mut text = String::new();
     GzDecoder::new(map.binary_data.unwrap()[&stored.key].0.as_slice())
         .read_to_string(&mut text)
@@ -257,4 +264,50 @@ async fn an_interrupted_plan_is_finished() {
     let _second = env.operator().await;
     env.plan_in("cut", "Applied").await;
     assert_eq!(env.plans_of("cut").await.len(), 1);
+}
+
+/// People approve the SQL that they read: nobody else provides it.
+#[tokio::test]
+async fn a_prepared_text_is_not_taken_for_the_sql_of_a_plan() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    let roles: Vec<_> = (0..300)
+        .map(|n| json!({ "name": env.role(&format!("r{n}")) }))
+        .collect();
+    env.policy(
+        "long",
+        json!({ "interval": "1s", "approval": "manual", "roles": roles }),
+    )
+    .await;
+    let plan = env.plan_in("long", "Pending").await;
+    env.patch("long", json!({ "spec": { "suspend": true } })).await;
+    env.condition("long", "Ready", "False", "Suspended").await;
+    let params = DeleteParams::default();
+    env.plans().delete(&plan.name_any(), &params).await.unwrap();
+    let (mut forged, mut map) = (plan.clone(), ConfigMap::default());
+    forged.metadata = ObjectMeta {
+        name: Some("forged".into()),
+        labels: Some(plan.labels().clone()),
+        annotations: Some(plan.annotations().clone()),
+        ..ObjectMeta::default()
+    };
+    forged.status = None;
+    map.metadata.name = Some("forged-sql".into());
+    map.binary_data = Some([("plan.sql.gz".to_owned(), ByteString(b"harmless".to_vec()))].into());
+    env.config_maps()
+        .create(&PostParams::default(), &map)
+        .await
+        .unwrap();
+    env.plans().create(&PostParams::default(), &forged).await.unwrap();
+    env.patch("long", json!({ "spec": { "suspend": false } })).await;
+    env.condition("long", "Ready", "False", "PlanSqlStorageFailed")
+        .await;
+    env.config_maps().delete("forged-sql", &params).await.unwrap();
+    let plan = env.plan_in("long", "Pending").await;
+    let stored = plan.status.unwrap().sql_ref.unwrap();
+    assert_eq!(
+        env.config_maps().get(&stored.name).await.unwrap().immutable,
+        Some(true)
+    );
 }

@@ -3,6 +3,8 @@
 //! If the grantor holds a privilege without the grant option, PostgreSQL answers a GRANT with a warning and success.
 //! Nothing is granted, and the next diff finds the same difference again, without any error.
 
+use std::collections::BTreeSet;
+
 use super::view::View;
 use crate::facts::{Facts, Object};
 use crate::model::{ObjectType, Privileges};
@@ -12,16 +14,43 @@ pub(super) fn check(facts: &Facts, view: &View<'_>, plan: &mut Plan) {
     if facts.server.superuser {
         return;
     }
+    let authority = Authority::of(facts, plan);
     let blockers: Vec<_> = plan
         .changes
         .iter()
-        .filter_map(|change| blocker(change, facts, view))
+        .filter_map(|change| blocker(change, &authority, view))
         .collect();
     plan.blockers.extend(blockers);
 }
 
-fn blocker(change: &Change, facts: &Facts, view: &View<'_>) -> Option<Blocker> {
-    let executor = &facts.server.user;
+/// The roles whose privileges the executor has when it makes the changes.
+struct Authority<'a> {
+    facts: &'a Facts,
+    /// With `createrole_self_grant`, a role that it creates is granted to it at once.
+    created: BTreeSet<String>,
+}
+
+impl<'a> Authority<'a> {
+    fn of(facts: &'a Facts, plan: &Plan) -> Self {
+        let created = plan.changes.iter().filter_map(|change| match change {
+            Change::CreateRole { name, .. } => Some(name.clone()),
+            _ => None,
+        });
+        let inherits = facts.server.self_grant.inherit;
+        Self {
+            facts,
+            created: created.filter(|_| inherits).collect(),
+        }
+    }
+
+    fn acts_as(&self, role: &str) -> bool {
+        let server = &self.facts.server;
+        role == server.user || server.acts_as.contains(role) || self.created.contains(role)
+    }
+}
+
+fn blocker(change: &Change, authority: &Authority<'_>, view: &View<'_>) -> Option<Blocker> {
+    let executor = &authority.facts.server.user;
     let (code, role, message) = match change {
         Change::Grant(grant) => {
             let code = if grant.name.as_deref() == Some("*") {
@@ -29,10 +58,9 @@ fn blocker(change: &Change, facts: &Facts, view: &View<'_>) -> Option<Blocker> {
             } else {
                 "UnsatisfiableGrant"
             };
-            let mut refused = grant
-                .targets
-                .iter()
-                .filter_map(|target| refused(target, grant.object_type, grant.privileges, facts, view));
+            let mut refused = grant.targets.iter().filter_map(|target| {
+                refused(target, grant.object_type, Some(grant.privileges), authority, view)
+            });
             let first = refused.next()?;
             let more = match refused.count() {
                 0 => String::new(),
@@ -46,7 +74,8 @@ fn blocker(change: &Change, facts: &Facts, view: &View<'_>) -> Option<Blocker> {
             (code, &grant.role, message)
         }
         Change::Revoke(revoke) if revoke.grantor.is_none() => {
-            let target = refused(&revoke.target, revoke.object_type, revoke.privileges, facts, view)?;
+            // The grant option is not enough: a role revokes only what it has granted itself, and the owner granted this.
+            let target = refused(&revoke.target, revoke.object_type, None, authority, view)?;
             let message = format!(
                 "\"{executor}\" may not revoke {} from \"{}\" on {target}: it is not a member of the owner",
                 revoke.privileges, revoke.role
@@ -54,7 +83,7 @@ fn blocker(change: &Change, facts: &Facts, view: &View<'_>) -> Option<Blocker> {
             ("UnsatisfiableRevoke", &revoke.role, message)
         }
         Change::SetDefaultPrivilege(default) | Change::RevokeDefaultPrivilege(default)
-            if !acts_as(&default.owner, facts) =>
+            if !authority.acts_as(&default.owner) =>
         {
             let message = format!(
                 "\"{executor}\" may not change the default privileges of \"{}\": it is not a member of that role",
@@ -72,22 +101,19 @@ fn blocker(change: &Change, facts: &Facts, view: &View<'_>) -> Option<Blocker> {
     })
 }
 
-/// Whether the executor has the privileges of a role.
-fn acts_as(role: &str, facts: &Facts) -> bool {
-    role == facts.server.user || facts.server.acts_as.contains(role)
-}
-
-/// The object and its owner, if the executor may not change its privileges.
+/// The object and its owner, if the executor may not change its privileges. `passed_on` can be granted by a role that
+/// holds them with the grant option, too.
 fn refused(
     target: &GrantTarget,
     kind: ObjectType,
-    privileges: Privileges,
-    facts: &Facts,
+    passed_on: Option<Privileges>,
+    authority: &Authority<'_>,
     view: &View<'_>,
 ) -> Option<String> {
     let object = view.find(target, kind)?;
     let owner = view.names.name(object.owner);
-    if acts_as(owner, facts) || may_pass_on(object, privileges, view, facts) {
+    let may_grant = |privileges| may_pass_on(object, privileges, view, authority);
+    if authority.acts_as(owner) || passed_on.is_some_and(may_grant) {
         return None;
     }
     let place: Vec<_> = object
@@ -103,12 +129,12 @@ fn refused(
     ))
 }
 
-fn may_pass_on(object: &Object, privileges: Privileges, view: &View<'_>, facts: &Facts) -> bool {
+fn may_pass_on(object: &Object, privileges: Privileges, view: &View<'_>, authority: &Authority<'_>) -> bool {
     let own = object
         .acl
         .iter()
         .flatten()
-        .filter(|entry| acts_as(view.names.name(entry.grantee), facts))
+        .filter(|entry| authority.acts_as(view.names.name(entry.grantee)))
         .fold(Privileges::NONE, |all, entry| all.union(entry.grantable));
     privileges.without(own).is_empty()
 }

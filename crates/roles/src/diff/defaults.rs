@@ -32,11 +32,22 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
             .get(&(key.owner.as_str(), key.schema.as_deref(), key.kind))
             .copied();
         let held = held(key, row, facts);
-        let missing = rule.present.without(held);
-        if !missing.is_empty() {
-            defaults
-                .set
-                .push(Change::SetDefaultPrivilege(change(key, missing)));
+        let option = grantable(key, row, facts);
+        // An owner may pass on what it owns, whatever the default says.
+        let lacks_option = if key.grantee == key.owner {
+            Privileges::NONE
+        } else {
+            rule.grantable.without(option)
+        };
+        let lacks = rule.present.without(held).without(lacks_option);
+        for (privileges, with_grant_option) in [(lacks, false), (lacks_option, true)] {
+            if !privileges.is_empty() {
+                let granted = DefaultPrivilege {
+                    with_grant_option,
+                    ..change(key, privileges)
+                };
+                defaults.set.push(Change::SetDefaultPrivilege(granted));
+            }
         }
         let surplus = held.intersection(rule.absent);
         if !surplus.is_empty() {
@@ -44,28 +55,52 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
                 .revoked
                 .push(Change::RevokeDefaultPrivilege(change(key, surplus)));
         }
-        let option = grantable(key, row, facts).intersection(rule.present);
-        let role = desired.roles.get(&key.grantee);
-        if option.is_empty() || key.grantee == key.owner {
-            // There is no grant option to revoke.
-        } else if mode == Mode::Authoritative && role.is_some_and(|role| !role.preserve_undeclared_grants) {
-            let taken = DefaultPrivilege {
-                grant_option_only: true,
-                ..change(key, option)
-            };
-            defaults.revoked.push(Change::RevokeDefaultPrivilege(taken));
-        } else {
-            plan.warnings.push(format!(
-                "\"{}\" may pass {option} on every new {} of \"{}\" on to others (WITH GRANT OPTION), which a manifest does not \
-                 give; authoritative mode takes it from the roles that it manages",
-                key.grantee, key.kind, key.owner
-            ));
+        if key.grantee != key.owner {
+            surplus_option(key, *rule, option, desired, mode, plan, &mut defaults.revoked);
         }
         unsatisfiable(key, *rule, held, facts, &rows, plan);
     }
     let mut surplus = surplus(desired, facts, mode, plan);
     defaults.revoked.append(&mut surplus);
     defaults
+}
+
+/// Grant options that the manifest excludes are revoked; those that it does not mention, only in authoritative mode and from
+/// roles that it manages.
+fn surplus_option(
+    key: &DefaultKey,
+    rule: Rule,
+    held: Privileges,
+    desired: &Desired,
+    mode: Mode,
+    plan: &mut Plan,
+    revoked: &mut Vec<Change>,
+) {
+    let undeclared = held
+        .intersection(rule.present)
+        .without(rule.grantable)
+        .without(rule.not_grantable);
+    let grantee = desired.roles.get(&key.grantee);
+    let strict = mode == Mode::Authoritative && grantee.is_some_and(|it| !it.preserve_undeclared_grants);
+    let excluded = held.intersection(rule.not_grantable);
+    let taken = if strict {
+        excluded.union(undeclared)
+    } else {
+        excluded
+    };
+    if !taken.is_empty() {
+        revoked.push(Change::RevokeDefaultPrivilege(DefaultPrivilege {
+            grant_option_only: true,
+            ..change(key, taken)
+        }));
+    }
+    if !strict && !undeclared.is_empty() {
+        plan.warnings.push(format!(
+            "\"{}\" may pass {undeclared} on every new {} of \"{}\" on to others (WITH GRANT OPTION), which the manifest does \
+             not say; state `with_grant_option`",
+            key.grantee, key.kind, key.owner
+        ));
+    }
 }
 
 fn held(key: &DefaultKey, row: Option<&DefaultAcl>, facts: &Facts) -> Privileges {
@@ -199,6 +234,7 @@ fn change(key: &DefaultKey, privileges: Privileges) -> DefaultPrivilege {
         on_type: key.kind,
         grantee: key.grantee.clone(),
         privileges,
+        with_grant_option: false,
         grant_option_only: false,
     }
 }

@@ -80,6 +80,7 @@ fn in_the_way(retirement: &Retirement, dependency: &Dependency, here: &str) -> O
     let Dependency {
         database,
         owned,
+        reassigned,
         count,
         example,
     } = dependency;
@@ -95,6 +96,14 @@ fn in_the_way(retirement: &Retirement, dependency: &Dependency, here: &str) -> O
     match database.as_deref() {
         Some(there) if there != here => Some(format!(
             "it has {count} {what} in database \"{there}\", which only a connection to that database can reassign or drop"
+        )),
+        // DROP OWNED drops neither databases nor tablespaces.
+        None if *owned && retirement.reassign_owned_to.is_none() => Some(format!(
+            "it has {count} {what}{example} that can only be reassigned; set `reassign_owned_to`"
+        )),
+        _ if *owned && !reassigned && !retirement.drop_owned => Some(format!(
+            "it has {count} {what}{example} that cannot be reassigned; set `drop_owned: true`, which drops what \
+             `reassign_owned_to` does not reassign"
         )),
         _ if *owned && retirement.reassign_owned_to.is_none() && !retirement.drop_owned => Some(format!(
             "it has {count} {what}{example}; set `reassign_owned_to` or `drop_owned: true`"

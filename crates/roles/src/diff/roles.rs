@@ -27,11 +27,13 @@ pub(super) fn diff(
         altered: vec![],
         passwords: vec![],
     };
+    let mut rounds = scram::Rounds::of(passwords.len());
     for (name, role) in &desired.roles {
         let existing = facts.roles.get(name);
         let password = passwords
             .get(name)
-            .filter(|password| !existing.is_some_and(|role| has(role, &password.text)));
+            .filter(|_| !role.external)
+            .filter(|password| !existing.is_some_and(|role| has(role, &password.text, &mut rounds)));
         let set_password = password.map(|password| Change::SetPassword {
             name: name.clone(),
             password: password.clone(),
@@ -73,11 +75,11 @@ pub(super) fn diff(
 }
 
 /// Whether the role already has this password, as far as the stored verifier shows.
-fn has(role: &RoleFacts, wanted: &SecretString) -> bool {
+fn has(role: &RoleFacts, wanted: &SecretString, rounds: &mut scram::Rounds) -> bool {
     role.verifier
         .as_ref()
         .is_some_and(|stored| match scram::encoding(wanted) {
-            scram::Encoding::Clear => scram::matches(wanted, stored.expose_secret()) == Some(true),
+            scram::Encoding::Clear => rounds.matches(wanted, stored.expose_secret()) == Some(true),
             // A verifier is stored unchanged.
             _ => stored.expose_secret() == wanted.expose_secret(),
         })

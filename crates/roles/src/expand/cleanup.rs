@@ -1,26 +1,43 @@
 //! Revokes what a manifest granted, for `deletionPolicy: Revoke`.
 //!
-//! Roles, schemas and everything that the manifest did not grant stay: only its own grants, default privileges and
-//! memberships become absent. The scope is empty, so nothing else is inspected.
+//! Roles, schemas and everything that the manifest does not declare stay: only its own grants, default privileges and
+//! memberships become absent. What others declare stays, object by object: a wildcard spares what another one names. The
+//! scope is empty, so nothing else is inspected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Desired, DesiredRole, Membership, Rule, Scope};
+use crate::model::Privileges;
 
-/// The desired state after the manifest is revoked. What `others` also grant stays.
-pub fn after_deletion(given: &Desired, others: &[&Desired]) -> Desired {
+/// What another manifest declares on the same server.
+#[derive(Clone, Copy)]
+pub struct Other<'a> {
+    /// Its desired state.
+    pub desired: &'a Desired,
+    /// Whether it is about the same database. Memberships belong to the server.
+    pub same_database: bool,
+}
+
+/// The desired state after the manifest is revoked. What `others` also declare stays.
+pub fn after_deletion(given: &Desired, others: &[Other<'_>]) -> Desired {
     let mut desired = Desired::default();
+    let here = || others.iter().filter(|other| other.same_database);
     for (key, rule) in &given.grants {
-        let kept = others.iter().filter_map(|other| other.grants.get(key));
+        let kept = here().filter_map(|other| other.desired.grants.get(key));
         let rule = denied(*rule, kept);
         if !rule.absent.is_empty() {
             desired.grants.insert(key.clone(), rule);
         }
     }
+    let losing: BTreeSet<_> = desired.grants.keys().map(|key| key.grantee.clone()).collect();
+    for (key, rule) in here().flat_map(|other| &other.desired.grants) {
+        if losing.contains(&key.grantee) && !rule.present.is_empty() {
+            let spared = desired.spared.entry(key.clone()).or_default();
+            spared.add(rule.present);
+        }
+    }
     for (key, rule) in &given.default_privileges {
-        let kept = others
-            .iter()
-            .filter_map(|other| other.default_privileges.get(key));
+        let kept = here().filter_map(|other| other.desired.default_privileges.get(key));
         let rule = denied(*rule, kept);
         if !rule.absent.is_empty() {
             desired.default_privileges.insert(key.clone(), rule);
@@ -30,7 +47,7 @@ pub fn after_deletion(given: &Desired, others: &[&Desired]) -> Desired {
         let kept = |member: &String| {
             others
                 .iter()
-                .filter_map(|other| other.memberships.get(group))
+                .filter_map(|other| other.desired.memberships.get(group))
                 .any(|other| other.members.contains_key(member))
         };
         let absent = membership.members.keys().filter(|member| !kept(member)).cloned();
@@ -61,9 +78,7 @@ pub fn after_deletion(given: &Desired, others: &[&Desired]) -> Desired {
 }
 
 fn denied<'a>(rule: Rule, others: impl Iterator<Item = &'a Rule>) -> Rule {
-    let kept = others.fold(crate::model::Privileges::NONE, |kept, rule| {
-        kept.union(rule.present)
-    });
+    let kept = others.fold(Privileges::NONE, |kept, rule| kept.union(rule.present));
     Rule {
         absent: rule.present.without(kept),
         ..Rule::default()
@@ -92,7 +107,11 @@ mod tests {
             "grants: [{role: b, privileges: [USAGE], object: {type: schema, name: s}}]\n\
              memberships: [{role: a, members: [{name: y}]}]\n",
         );
-        let left = after_deletion(&ours, &[&other]);
+        let here = Other {
+            desired: &other,
+            same_database: true,
+        };
+        let left = after_deletion(&ours, &[here]);
         let grants: Vec<_> = left
             .grants
             .iter()
@@ -101,6 +120,13 @@ mod tests {
         assert_eq!(grants, [("a", "INSERT, SELECT".to_owned())]);
         assert_eq!(left.memberships["a"].absent, ["x".to_owned()].into());
         assert!(!left.memberships["a"].exhaustive);
+        let elsewhere = Other {
+            same_database: false,
+            ..here
+        };
+        let elsewhere = after_deletion(&ours, &[elsewhere]);
+        assert_eq!((elsewhere.grants.len(), elsewhere.spared.len()), (2, 0));
+        assert_eq!(elsewhere.memberships["a"].absent, ["x".to_owned()].into());
         assert!(left.schemas.is_empty() && left.roles["a"].external && left.scope.roles.is_empty());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::manifest::{Password, Retirement};
+use crate::manifest::{Ensure, Password, Retirement};
 use crate::model::{ObjectType, Privileges, RoleState};
 
 /// The desired state of a database.
@@ -16,6 +16,8 @@ pub struct Desired {
     pub schemas: BTreeMap<String, Option<String>>,
     /// Privileges on objects.
     pub grants: BTreeMap<GrantKey, Rule>,
+    /// Privileges that no rule takes away, on the objects that these rules mean.
+    pub spared: BTreeMap<GrantKey, Privileges>,
     /// Privileges on future objects.
     pub default_privileges: BTreeMap<DefaultKey, Rule>,
     /// Members, by role.
@@ -112,6 +114,23 @@ pub struct Rule {
     pub grantable: Privileges,
     /// Must be held without the grant option.
     pub not_grantable: Privileges,
+}
+
+impl Rule {
+    /// Adds what one grant of a manifest says.
+    pub(super) fn require(&mut self, privileges: Privileges, ensure: Ensure, option: Option<bool>) {
+        match ensure {
+            Ensure::Absent => self.absent.add(privileges),
+            Ensure::Present => {
+                self.present.add(privileges);
+                match option {
+                    Some(true) => self.grantable.add(privileges),
+                    Some(false) => self.not_grantable.add(privileges),
+                    None => {}
+                }
+            }
+        }
+    }
 }
 
 /// The members of a role.

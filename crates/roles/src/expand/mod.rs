@@ -7,7 +7,7 @@ mod desired;
 mod pattern;
 mod size;
 
-pub use cleanup::after_deletion;
+pub use cleanup::{Other, after_deletion};
 pub(crate) use desired::compact;
 pub use desired::{
     Counts, DefaultKey, Desired, DesiredRole, GrantKey, MemberOptions, Membership, Rule, Scope, ScopedSchema,
@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 
 use crate::guc;
 use crate::manifest::{
-    self, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Object, Profile, ProfileObject, Role, Schema,
-    ScopeType, canonical_timestamp,
+    self, DefaultPrivilegeGrant, Grant, Manifest, Object, Profile, ProfileObject, Role, Schema, ScopeType,
+    canonical_timestamp,
 };
 use crate::model::{ObjectType, RoleState};
 
@@ -160,7 +160,8 @@ fn declared_role(role: &Role) -> DesiredRole {
                 .map(|(name, value)| guc::canonical(name, value))
                 .collect(),
         },
-        password: role.password.clone().map(Box::new),
+        // The password of an external role is not ours to set either.
+        password: role.password.clone().filter(|_| !role.external).map(Box::new),
         external: role.external,
         exclusive: role.exclusive,
         preserve_undeclared_grants: role.preserve_undeclared_grants,
@@ -184,17 +185,7 @@ fn add_grant(desired: &mut Desired, grant: Grant) {
     };
     let privileges = grant.privileges.into_iter().collect();
     let rule = desired.grants.entry(key).or_default();
-    match (grant.ensure, grant.with_grant_option) {
-        (Ensure::Absent, _) => rule.absent.add(privileges),
-        (Ensure::Present, option) => {
-            rule.present.add(privileges);
-            match option {
-                Some(true) => rule.grantable.add(privileges),
-                Some(false) => rule.not_grantable.add(privileges),
-                None => {}
-            }
-        }
-    }
+    rule.require(privileges, grant.ensure, grant.with_grant_option);
 }
 
 fn default_privileges(manifest: &Manifest, desired: &mut Desired) {
@@ -213,10 +204,11 @@ fn default_privileges(manifest: &Manifest, desired: &mut Desired) {
             grantee: grantee.to_owned(),
         };
         let rule = rules.entry(key).or_default();
-        match grant.ensure {
-            Ensure::Present => rule.present.add(grant.privileges.iter().copied().collect()),
-            Ensure::Absent => rule.absent.add(grant.privileges.iter().copied().collect()),
-        }
+        rule.require(
+            grant.privileges.iter().copied().collect(),
+            grant.ensure,
+            grant.with_grant_option,
+        );
     };
     for (schema, name, profile) in bindings(manifest) {
         let role = generated_name(pattern_of(manifest, schema), &schema.name, name);

@@ -128,10 +128,15 @@ fn default_privileges(facts: &Facts) -> Vec<DefaultPrivilege> {
             }
             let owner = facts.names.name(row.owner);
             let grants = found.entry((owner, row.schema.as_deref())).or_default();
-            grants
-                .entry((role, row.kind))
-                .or_insert(Privileges::NONE)
-                .add(entry.privileges);
+            let plain = entry.privileges.without(entry.grantable);
+            for (privileges, option) in [(plain, None), (entry.grantable, Some(true))] {
+                if !privileges.is_empty() {
+                    grants
+                        .entry((role, row.kind, option))
+                        .or_insert(Privileges::NONE)
+                        .add(privileges);
+                }
+            }
         }
     }
     found
@@ -145,12 +150,15 @@ fn default_privileges(facts: &Facts) -> Vec<DefaultPrivilege> {
             }),
             grant: grants
                 .into_iter()
-                .map(|((role, on_type), privileges)| DefaultPrivilegeGrant {
-                    role: Some(role.to_owned()),
-                    privileges: privileges.iter().collect(),
-                    on_type,
-                    ensure: Ensure::Present,
-                })
+                .map(
+                    |((role, on_type, with_grant_option), privileges)| DefaultPrivilegeGrant {
+                        role: Some(role.to_owned()),
+                        privileges: privileges.iter().collect(),
+                        on_type,
+                        ensure: Ensure::Present,
+                        with_grant_option,
+                    },
+                )
                 .collect(),
         })
         .collect()

@@ -21,7 +21,8 @@ impl Needs {
         Self {
             roles: roles.clone(),
             groups,
-            managed: roles,
+            managed: roles.clone(),
+            holders: roles,
             schemas: schemas.clone(),
             contents: schemas,
             inventory: ObjectType::ALL

@@ -16,8 +16,10 @@ pub struct Needs {
     pub groups: Vec<String>,
     /// Roles that get members: all roles above them are needed, at any distance.
     pub joined: Vec<String>,
-    /// Roles whose memberships and other privileges are needed.
+    /// Roles whose memberships are needed.
     pub managed: Vec<String>,
+    /// Roles whose privileges on objects outside of `contents`, and on columns anywhere, are needed.
+    pub holders: Vec<String>,
     /// Schemas whose existence and owner are needed.
     pub schemas: Vec<String>,
     /// Those of them whose contents are needed.
@@ -67,6 +69,7 @@ impl Needs {
                 .map(|(name, _)| name.clone())
                 .collect(),
             managed: desired.scope.roles.iter().cloned().collect(),
+            holders: holders(desired),
             database: desired.scope.database,
             retired: desired
                 .retirements
@@ -107,6 +110,10 @@ impl Needs {
                 }
             }
         }
+        for key in desired.spared.keys().filter(|key| !key.columns.is_empty()) {
+            let place = key.schema.clone().zip(key.name.clone());
+            needs.columns.extend(place);
+        }
         let mut schemas: BTreeSet<&str> = desired.schemas.keys().map(String::as_str).collect();
         schemas.extend(desired.scope.schemas.keys().map(String::as_str));
         schemas.extend(&contents);
@@ -130,4 +137,16 @@ impl Needs {
             .map(|(_, name)| name.clone())
             .collect()
     }
+}
+
+/// Managed roles; those to drop, which may have passed privileges on; and those that lose a privilege on a relation, and
+/// with it the same privilege on its columns.
+fn holders(desired: &Desired) -> Vec<String> {
+    let retired = desired.retirements.iter().map(|retirement| &retirement.role);
+    let losing = desired.grants.iter().filter_map(|(key, rule)| {
+        let loses = key.kind.is_relation() && key.columns.is_empty() && !rule.absent.is_empty();
+        loses.then_some(&key.grantee)
+    });
+    let all: BTreeSet<_> = desired.scope.roles.iter().chain(retired).chain(losing).collect();
+    all.into_iter().cloned().collect()
 }

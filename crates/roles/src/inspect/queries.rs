@@ -44,16 +44,7 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
         (Subject::Server, Query::new(sql::SERVER)),
         (Subject::ActsAs, Query::new(sql::ACTS_AS)),
         (Subject::Roles, Query::new(sql::ROLES).texts(needs.roles.clone())),
-        (
-            Subject::Members,
-            Query::new(if version < 160_000 {
-                sql::MEMBERS_15
-            } else {
-                sql::MEMBERS
-            })
-            .texts(needs.groups.clone())
-            .texts(needs.managed.clone()),
-        ),
+        (Subject::Members, members(needs, version)),
         (
             Subject::Schemas,
             Query::new(sql::SCHEMAS).texts(needs.schemas.clone()),
@@ -97,11 +88,11 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
     if !needs.global.is_empty() {
         queries.push((Subject::Globals, globals(needs)));
     }
-    if !needs.managed.is_empty() {
+    if !needs.holders.is_empty() {
         queries.push((
             Subject::Elsewhere,
             Query::new(sql::ELSEWHERE)
-                .texts(needs.managed.clone())
+                .texts(needs.holders.clone())
                 .texts(contents()),
         ));
     }
@@ -125,6 +116,19 @@ pub(super) fn queries(needs: &Needs, version: u32) -> Vec<(Subject, Query)> {
         ));
     }
     queries
+}
+
+fn members(needs: &Needs, version: u32) -> Query {
+    let of = |text| {
+        Query::new(text)
+            .texts(needs.groups.clone())
+            .texts(needs.managed.clone())
+    };
+    if version < 160_000 {
+        of(sql::MEMBERS_15)
+    } else {
+        of(sql::MEMBERS).texts(needs.retired.clone())
+    }
 }
 
 /// The verifiers of roles with a password. Needs the privilege to read them.

@@ -10,7 +10,7 @@ pub(super) const SERVER: &str = "\
 SELECT current_setting('server_version_num')::int4, d.datname::text, current_user::text,
        (SELECT r.rolsuper FROM pg_roles r WHERE r.rolname = current_user),
        has_table_privilege('pg_catalog.pg_authid', 'SELECT'),
-       pg_get_userbyid(d.datdba)::text, d.datacl::text[]
+       pg_get_userbyid(d.datdba)::text, d.datacl::text[], current_setting('createrole_self_grant', true)
 FROM pg_database d WHERE d.datname = current_database()";
 
 /// Not used for superusers, who need no membership.
@@ -31,14 +31,17 @@ WHERE r.rolname = ANY ($1)";
 pub(super) const VERIFIERS: &str =
     "SELECT rolname::text, rolpassword FROM pg_authid WHERE rolname = ANY ($1)";
 
-/// Subqueries look the names up once: a list in the condition would be searched for every row.
+/// Subqueries look the names up once: a list in the condition would be searched for every row. Where a managed or retired
+/// role has granted a membership, all members are needed: some depend on that grant.
 pub(super) const MEMBERS: &str = "\
 SELECT g.rolname::text, m.rolname::text, coalesce(b.rolname, '')::text, a.grantor = 10, a.admin_option,
        a.inherit_option, a.set_option
 FROM pg_auth_members a
 JOIN pg_roles g ON g.oid = a.roleid JOIN pg_roles m ON m.oid = a.member LEFT JOIN pg_roles b ON b.oid = a.grantor
 WHERE a.roleid IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($1))
-   OR a.member IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($2))";
+   OR a.member IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($2))
+   OR a.roleid IN (SELECT d.roleid FROM pg_auth_members d
+                   WHERE d.grantor IN (SELECT oid FROM pg_roles WHERE rolname = ANY ($2) OR rolname = ANY ($3)))";
 
 /// Before PostgreSQL 16 the member decides whether it inherits.
 pub(super) const MEMBERS_15: &str = "\
@@ -167,15 +170,16 @@ UNION ALL SELECT 'large_object', NULL, oid::text, NULL, NULL, pg_get_userbyid(lo
 UNION ALL SELECT 'parameter', NULL, parname, NULL, NULL, pg_get_userbyid(10)::text, paracl::text[]
   FROM pg_parameter_acl WHERE oid IN (SELECT objid FROM held WHERE classid = 'pg_parameter_acl'::regclass)";
 
-/// Objects of other databases can be counted, but not named.
+/// Objects of other databases can be counted, but not named. The diff removes the memberships that the role has granted.
 pub(super) const DEPENDENCIES: &str = "\
-SELECT r.rolname::text, b.datname::text, d.deptype = 'o', count(*),
+SELECT r.rolname::text, b.datname::text, d.deptype = 'o',
+       d.classid NOT IN ('pg_default_acl'::regclass, 'pg_user_mapping'::regclass), count(*),
        min(CASE WHEN d.dbid = 0 OR b.datname = current_database()
                 THEN pg_describe_object(d.classid, d.objid, d.objsubid) END)
 FROM pg_shdepend d JOIN pg_roles r ON r.oid = d.refobjid LEFT JOIN pg_database b ON b.oid = d.dbid
 WHERE d.refclassid = 'pg_authid'::regclass AND d.deptype IN ('o', 'a', 'r', 'i') AND r.rolname = ANY ($1)
   AND d.classid <> 'pg_auth_members'::regclass
-GROUP BY 1, 2, 3 ORDER BY 1, 2, 3";
+GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4";
 
 pub(super) const SESSIONS: &str = "\
 SELECT r.rolname::text, count(*)

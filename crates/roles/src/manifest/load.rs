@@ -9,7 +9,7 @@ use super::suggest::did_you_mean;
 use super::types::Manifest;
 use crate::expand::{Bounds, Size, TooLarge};
 use crate::model::Privilege;
-use crate::yaml::{self, Node};
+use crate::yaml::{self, Location, Node, Value};
 
 /// A parsed value and its warnings.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,14 +21,19 @@ pub struct Loaded<T = Manifest> {
 }
 
 /// Fields of a `PostgresPolicy` that belong to the operator, not to the role engine.
-const OPERATOR_FIELDS: [&str; 6] = [
+const OPERATOR_FIELDS: [&str; 9] = [
     "approval",
     "connection",
+    "deletionPolicy",
     "interval",
     "mode",
+    "planHistoryLimit",
+    PROFILES_FROM,
     "reconciliation_mode",
     "suspend",
 ];
+/// The field that names profiles in `ConfigMaps`.
+const PROFILES_FROM: &str = "profilesFrom";
 
 /// Parses and checks a manifest, or the `spec` of a Kubernetes object that contains one.
 pub fn load(text: &str, strictness: Strictness) -> Result<Loaded, Invalid> {
@@ -39,7 +44,10 @@ pub fn load(text: &str, strictness: Strictness) -> Result<Loaded, Invalid> {
     };
     let (manifest, mut findings) = read::<Manifest>(node)?;
     if wrapped {
-        findings.retain(|(_, key)| !OPERATOR_FIELDS.contains(&key.as_str()));
+        unresolved_profiles(node)?;
+        findings.retain(|(finding, key)| {
+            !OPERATOR_FIELDS.contains(&key.as_str()) || !is_top_level(node, key, finding.location)
+        });
     }
     Bounds::ALONE
         .admit(Size::of(&manifest))
@@ -54,6 +62,31 @@ pub fn load(text: &str, strictness: Strictness) -> Result<Loaded, Invalid> {
         value: manifest,
         warnings,
     })
+}
+
+/// Whether a key at this location is one of the mapping's own, not of a mapping further down.
+fn is_top_level(node: &Node, key: &str, at: Option<Location>) -> bool {
+    match &node.value {
+        Value::Mapping(entries) => entries
+            .iter()
+            .any(|(name, location, _)| name == key && Some(*location) == at),
+        _ => false,
+    }
+}
+
+/// Refuses a policy whose profiles are in the cluster: without them, the rest would be another manifest.
+fn unresolved_profiles(spec: &Node) -> Result<(), Invalid> {
+    let Some(from) = spec.get(PROFILES_FROM) else {
+        return Ok(());
+    };
+    if matches!(&from.value, Value::Null) || from.value == Value::Sequence(vec![]) {
+        return Ok(());
+    }
+    let message = "the profiles of `profilesFrom` are in ConfigMaps, which this program does not read";
+    let mut refusal = Diagnostic::new(Severity::Error, Path::root(PROFILES_FROM), message)
+        .help("copy them into `profiles` for this command, or let the operator plan with `mode: observe`");
+    refusal.location = Some(from.location);
+    Err(refusal.into())
 }
 
 /// Parses the root of a bundle.

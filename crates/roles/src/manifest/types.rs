@@ -11,6 +11,8 @@ pub use stanchion_manifest::{
     Schema, ScopeType, SecretName,
 };
 
+use crate::model::ObjectType;
+
 /// A role that must exist.
 pub type Role = stanchion_manifest::Role<Password>;
 
@@ -67,4 +69,12 @@ pub struct Password {
     /// Operator: generates a password and keeps it in a Secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate: Option<GeneratePassword>,
+}
+
+/// The schema that an object is, or is in.
+pub(crate) fn schema_of(object: &Object) -> Option<&str> {
+    match object.kind {
+        ObjectType::Schema => object.name.as_deref(),
+        _ => object.schema.as_deref(),
+    }
 }

@@ -159,6 +159,9 @@ pub struct DefaultPrivilege {
     pub grantee: String,
     /// The privileges.
     pub privileges: Privileges,
+    /// Whether to grant WITH GRANT OPTION.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub with_grant_option: bool,
     /// Whether to revoke only the grant option.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub grant_option_only: bool,

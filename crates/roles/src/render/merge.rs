@@ -173,6 +173,7 @@ fn defaults(run: &[Change], grant: bool, statements: &mut Vec<Statement>) {
                 default.scope.schema(),
                 default.on_type,
                 default.privileges,
+                default.with_grant_option,
                 default.grant_option_only,
             );
             merged

@@ -128,5 +128,7 @@ pub(super) fn default_privilege(default: &DefaultPrivilege, roles: &[&str], gran
         .sql(" ON ")
         .sql(objects)
         .sql(preposition);
-    grantees(statement, roles)
+    grantees(statement, roles).when(grant && default.with_grant_option, |statement| {
+        statement.sql(" WITH GRANT OPTION")
+    })
 }

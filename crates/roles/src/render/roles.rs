@@ -90,10 +90,8 @@ pub(super) fn parameter_name(statement: Statement, parameter: &str) -> Statement
 
 fn values(statement: Statement, parameter: &str, value: &str) -> Statement {
     match guc::list(parameter, value) {
-        Some(names) if !names.is_empty() => {
-            statement.list(", ", names, |statement, name| statement.literal(&name))
-        }
-        _ => statement.literal(value),
+        Some(names) => statement.list(", ", names, |statement, name| statement.literal(&name)),
+        None => statement.literal(value),
     }
 }
 

@@ -224,7 +224,10 @@ fn default(kind: &str, default: &DefaultPrivilege) -> Value {
             "kind": kind, "owner": default.owner, "scope": default.scope, "on_type": default.on_type,
             "grantee": default.grantee, "privileges": default.privileges
         }),
-        [(default.grant_option_only, "grant_option_only", json!(true))],
+        [
+            (default.with_grant_option, "with_grant_option", json!(true)),
+            (default.grant_option_only, "grant_option_only", json!(true)),
+        ],
     )
 }
 

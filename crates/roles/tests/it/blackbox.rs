@@ -152,6 +152,37 @@ GRANT "P_app-viewer" TO "P_reporting"{inherit};"#));
         assert_eq!(lab.value("SELECT nspowner::regrole || ' ' || (SELECT relowner::regrole FROM pg_class WHERE relnamespace = n.oid AND relname = 't') FROM pg_namespace n WHERE nspname = 'of_b'").await, "P_heir P_heir");
     }
 
+    async fn what_a_retired_role_passed_on_stays(lab) {
+        lab.sql("CREATE ROLE P_a; CREATE ROLE P_b; CREATE ROLE P_c; CREATE ROLE P_g; CREATE ROLE P_m; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO PUBLIC; CREATE SCHEMA other;
+            GRANT USAGE ON SCHEMA other TO PUBLIC; CREATE TABLE s.t (i int); CREATE TABLE other.t (i int); GRANT SELECT ON s.t, other.t TO P_a WITH GRANT OPTION;
+            GRANT P_g TO P_a WITH ADMIN OPTION; SET ROLE P_a; GRANT SELECT ON s.t, other.t TO P_b WITH GRANT OPTION; GRANT P_g TO P_m;
+            SET ROLE P_b; GRANT SELECT ON s.t TO P_c; RESET ROLE").await;
+        lab.apply("
+            roles: [{name: P_b}, {name: P_c, external: true}]
+            grants:
+            - {role: P_b, privileges: [SELECT], object: {type: table, schema: s, name: t}}
+            - {role: P_c, privileges: [SELECT], object: {type: table, schema: s, name: t}}
+            retirements: [{role: P_a, drop_owned: true}]").await;
+        assert_eq!(lab.value("SELECT has_table_privilege('P_b', 's.t', 'SELECT') AND has_table_privilege('P_c', 's.t', 'SELECT') AND has_table_privilege('P_b', 'other.t', 'SELECT')").await, "t");
+        assert_eq!(lab.value("SELECT pg_has_role('P_m', 'P_g', 'MEMBER')").await, "t");
+    }
+
+    async fn what_a_retirement_cannot_dispose_of_is_a_blocker(lab) {
+        lab.sql("CREATE ROLE P_a; CREATE ROLE P_b; CREATE ROLE P_c; CREATE ROLE P_heir; CREATE ROLE P_g; CREATE ROLE P_m").await;
+        let other = lab.database.server().database().await;
+        other.execute(&lab.text(&format!("ALTER DATABASE \"{}\" OWNER TO P_a", other.name()))).await;
+        lab.run("apply", "retirements: [{role: P_a, drop_owned: true}]", &[]).await.exits(1).says("can only be reassigned");
+        lab.apply("retirements: [{role: P_a, drop_owned: true, reassign_owned_to: P_heir}]").await;
+        lab.sql("ALTER DEFAULT PRIVILEGES FOR ROLE P_b GRANT SELECT ON TABLES TO P_heir").await;
+        lab.run("apply", "retirements: [{role: P_b, reassign_owned_to: P_heir}]", &[]).await.exits(1).says("cannot be reassigned");
+        lab.apply("retirements: [{role: P_b, reassign_owned_to: P_heir, drop_owned: true}]").await;
+        // A role that has added members can go without more ado.
+        lab.sql("GRANT P_g TO P_c WITH ADMIN OPTION; SET ROLE P_c; GRANT P_g TO P_m; RESET ROLE").await;
+        lab.apply("retirements: [{role: P_c}]").await;
+        assert_eq!(lab.value("SELECT pg_has_role('P_m', 'P_g', 'MEMBER')").await, "t");
+        other.execute(&format!("ALTER DATABASE \"{}\" OWNER TO CURRENT_USER", other.name())).await;
+    }
+
     async fn check_28_profile_attributes(lab) {
         lab.apply("
             profiles: {p: {login: false, inherit: false, config: {search_path: '{schema}'}}}

@@ -195,6 +195,61 @@ on_every_version! {
 }
 
 on_every_version! {
+    async fn postgresqls_own_memberships_are_nobodys_surplus(lab) {
+        // Only planned: predefined roles belong to the server, and other tests use them.
+        let exclusive = lab.script("roles: [{name: pg_monitor, external: true, exclusive: true}]").await;
+        assert!(!exclusive.contains("FROM \"pg_monitor\""), "{exclusive}");
+        let members = lab.script("memberships: [{role: pg_read_all_stats, exclusive: true, members: []}]").await;
+        assert!(!members.contains("pg_monitor"), "{members}");
+    }
+
+    async fn a_member_outlives_the_one_who_added_it(lab) {
+        let passed_on = "REVOKE P_g FROM P_bob; GRANT P_g TO P_alice WITH ADMIN OPTION; SET ROLE P_alice; GRANT P_g TO P_bob WITH ADMIN OPTION; \
+                         SET ROLE P_bob; GRANT P_g TO P_carol; RESET ROLE";
+        lab.sql("CREATE ROLE P_g; CREATE ROLE P_alice; CREATE ROLE P_bob; CREATE ROLE P_carol").await;
+        let members = "SELECT string_agg(DISTINCT member::regrole::text, ' ' ORDER BY member::regrole::text) FROM pg_auth_members WHERE roleid = 'P_g'::regrole";
+        for (declared, left) in [
+            ("{name: P_bob}", "P_bob"),
+            ("{name: P_carol}, {name: P_bob, admin: true}", "P_bob P_carol"),
+            ("{name: P_alice}, {name: P_carol}", "P_alice P_carol"),
+            ("", ""),
+        ] {
+            lab.sql(passed_on).await;
+            lab.converge(&format!("roles: [{{name: P_g}}]\nmemberships: [{{role: P_g, members: [{declared}]}}]")).await;
+            assert_eq!(lab.value(members).await, left, "{declared}");
+        }
+        // Not even the members of a role that the manifest does not manage are lost.
+        lab.sql(passed_on).await;
+        lab.converge("roles: [{name: P_alice, exclusive: true}]").await;
+        assert_eq!(lab.value(members).await, "P_bob P_carol");
+    }
+
+    async fn an_empty_search_path_is_a_search_path(lab) {
+        lab.converge("roles: [{name: P_r, config: {search_path: ''}}]").await;
+        assert_eq!(lab.value("SELECT rolconfig::text FROM pg_roles WHERE rolname = 'P_r'").await, r#"{"search_path=\"\""}"#);
+    }
+
+    async fn what_an_owner_must_not_do_is_revoked_from_it_too(lab) {
+        lab.sql("CREATE ROLE P_o; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO P_o; CREATE TABLE s.t (i int); ALTER TABLE s.t OWNER TO P_o").await;
+        lab.converge("
+            roles: [{name: P_o}]
+            grants:
+            - {role: P_o, privileges: [USAGE], object: {type: schema, name: s}}
+            - {role: P_o, privileges: [TRUNCATE], object: {type: table, schema: s, name: t}, ensure: absent}").await;
+        assert_eq!(lab.value("SELECT has_table_privilege('P_o', 's.t', 'TRUNCATE') || ' ' || has_table_privilege('P_o', 's.t', 'SELECT')").await, "false true");
+    }
+
+    async fn the_password_of_an_external_role_stays(lab) {
+        lab.sql("CREATE ROLE P_r LOGIN PASSWORD 'before'").await;
+        let before = lab.value("SELECT rolpassword FROM pg_authid WHERE rolname = 'P_r'").await;
+        let manifest = lab.file("external.yaml", "roles: [{name: P_r, login: true, external: true, password: {from_env: NEW}}]");
+        let url = lab.database.url();
+        crate::support::pgroles(&["apply", "-f", &manifest, "--database-url", &url], &[("NEW", "after")]).await.exits(0).says("No changes");
+        assert_eq!(lab.value("SELECT rolpassword FROM pg_authid WHERE rolname = 'P_r'").await, before);
+    }
+}
+
+on_every_version! {
     async fn maintain_is_granted_where_it_exists_and_refused_where_not(lab) {
         lab.sql("CREATE SCHEMA s; CREATE TABLE s.t (i int)").await;
         let manifest = "

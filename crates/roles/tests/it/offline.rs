@@ -264,3 +264,35 @@ async fn schema_completions_and_canonical_form() {
     );
     pgroles(&["fmt", "-f", path, "--check"], &[]).await.exits(OK);
 }
+
+#[tokio::test]
+async fn the_specs_of_the_operator_are_manifests_too() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/postgrespolicy");
+    let mut validated = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        for document in text
+            .split("\n---\n")
+            .filter(|text| text.contains("kind: PostgresPolicy\n"))
+        {
+            let run = validate(document, &["--strict"]).await;
+            if document.contains("profilesFrom") {
+                run.exits(1).says("which this program does not read");
+            } else {
+                run.exits(OK);
+            }
+            validated += 1;
+        }
+    }
+    assert!(validated >= 4, "{validated}");
+    let spec =
+        |fields: &str| format!("apiVersion: pgroles.io/v1alpha1\nkind: PostgresPolicy\nspec: {{{fields}}}\n");
+    let all = "connection: {}, interval: 5m, suspend: true, mode: apply, approval: auto, reconciliation_mode: adopt, deletionPolicy: Revoke, \
+               planHistoryLimit: 3, profilesFrom: [], roles: [{name: a}]";
+    validate(&spec(all), &["--strict"]).await.exits(OK);
+    // Elsewhere they are mistakes.
+    validate(&spec("roles: [{name: a, suspend: true}]"), &["--strict"])
+        .await
+        .exits(1)
+        .says("unknown key `suspend`");
+}

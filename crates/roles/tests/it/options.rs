@@ -61,3 +61,25 @@ on_every_version! {
         assert_eq!(lab.value(held).await, "t");
     }
 }
+
+on_every_version! {
+    async fn default_privileges_can_be_passed_on_if_the_manifest_says_so(lab) {
+        lab.sql("CREATE ROLE P_o; CREATE SCHEMA s").await;
+        let manifest = |option: &str| format!("
+            roles: [{{name: P_r}}]
+            schemas: [{{name: s, owner: P_o}}]
+            default_privileges: [{{schema: s, owner: P_o, grant: [{{role: P_r, privileges: [SELECT], on_type: table{option}}}, {{role: P_r, privileges: [INSERT], on_type: table}}]}}]");
+        let acl = "SELECT defaclacl::text FROM pg_default_acl WHERE defaclrole = 'P_o'::regrole";
+        for (option, held) in [
+            (", with_grant_option: true", "{P_r=ar*/P_o}"),
+            (", with_grant_option: false", "{P_r=ar/P_o}"),
+            (", with_grant_option: true", "{P_r=ar*/P_o}"),
+            ("", "{P_r=ar/P_o}"),
+        ] {
+            lab.converge(&manifest(option)).await;
+            assert_eq!(lab.value(acl).await, held, "{option}");
+        }
+        let both = manifest(", with_grant_option: true}, {role: P_r, privileges: [SELECT], on_type: table, with_grant_option: false");
+        lab.run("apply", &both, &[]).await.exits(1).says("both with and without the grant option");
+    }
+}

@@ -87,6 +87,48 @@ on_every_version! {
         lab.run_as(&url, "apply", "roles: [{name: P_e, login: true}]", &[], &[]).await.exits(1).says("would take CREATEROLE");
     }
 
+    async fn a_revocation_that_postgresql_would_ignore_is_refused(lab) {
+        lab.sql("CREATE ROLE P_e LOGIN CREATEROLE PASSWORD 'pw-of-e'; CREATE ROLE P_r; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO P_e, P_r; CREATE TABLE s.t (i int);
+            GRANT SELECT ON s.t TO P_e WITH GRANT OPTION; GRANT SELECT ON s.t TO P_r").await;
+        let url = lab.database.url_of(&lab.text("P_e"), "pw-of-e");
+        let absent = "grants: [{role: P_r, privileges: [SELECT], object: {type: table, schema: s, name: t}, ensure: absent}]";
+        lab.run_as(&url, "apply", absent, &[], &[]).await.exits(1).says("UnsatisfiableRevoke");
+        if lab.database.server().version().major() < 16 {
+            return;
+        }
+        lab.sql("CREATE ROLE P_g; CREATE ROLE P_m; GRANT P_g TO P_e WITH ADMIN OPTION; GRANT P_g TO P_m").await;
+        let none = "memberships: [{role: P_g, exclusive: true, members: [{name: P_e, admin: true}]}]\nroles: [{name: P_g, external: true}]";
+        lab.run_as(&url, "apply", none, &[], &[]).await.exits(1).says("UnsatisfiableMembershipChange");
+        // What it gives itself is another membership, which it may change.
+        let inherits = "memberships: [{role: P_g, members: [{name: P_m, admin: true}]}]\nroles: [{name: P_g, external: true}]";
+        lab.run_as(&url, "apply", inherits, &[], &[]).await.exits(0);
+        lab.run_as(&url, "diff", inherits, &[], &[]).await.exits(0).says("No changes needed");
+    }
+
+    async fn who_creates_a_role_can_be_its_member(lab) {
+        if lab.database.server().version().major() < 16 {
+            return;
+        }
+        lab.sql("CREATE ROLE P_e LOGIN CREATEROLE PASSWORD 'pw-of-e'; GRANT CREATE ON DATABASE DATABASE_NAME TO P_e").await;
+        let url = lab.database.url_of(&lab.text("P_e"), "pw-of-e");
+        let member = "roles: [{name: P_g}]\nmemberships: [{role: P_g, members: [{name: P_e}]}]";
+        // Its membership as creator does not let it use the role.
+        lab.run_as(&url, "apply", "roles: [{name: P_g}]", &[], &[]).await.exits(0);
+        lab.run_as(&url, "apply", member, &[], &[]).await.exits(0).says("1 change(s)");
+        lab.run_as(&url, "diff", member, &[], &[]).await.exits(0).says("No changes needed");
+        assert_eq!(lab.value("SELECT pg_has_role('P_e', 'P_g', 'USAGE') AND pg_has_role('P_e', 'P_g', 'SET')").await, "t");
+        // What the server grants it by itself is no surplus, and what it owns by then is no surprise.
+        lab.sql("ALTER ROLE P_e SET createrole_self_grant = 'set, inherit'").await;
+        let owns = "
+            roles: [{name: P_a}, {name: P_r}]
+            schemas: [{name: s, owner: P_a}]
+            grants: [{role: P_r, privileges: [USAGE], object: {type: schema, name: s}}]
+            default_privileges: [{schema: s, grant: [{role: P_r, privileges: [SELECT], on_type: table}]}]";
+        lab.run_as(&url, "apply", owns, &[], &[]).await.exits(0);
+        lab.run_as(&url, "diff", owns, &[], &[]).await.exits(0).says("No changes needed");
+        assert_eq!(lab.value("SELECT has_schema_privilege('P_r', 's', 'USAGE')").await, "t");
+    }
+
     async fn generated_manifests_describe_what_is_there(lab) {
         // Roles belong to the server: on a server of its own the manifest of this test is complete.
         let server = stanchion_testkit::postgres::Postgres::start(lab.database.server().version()).await;
@@ -95,7 +137,10 @@ on_every_version! {
             CREATE ROLE own; CREATE ROLE app LOGIN CONNECTION LIMIT 3 VALID UNTIL '2031-01-01 00:00+02'; COMMENT ON ROLE app IS 'it''s';
             ALTER ROLE app SET search_path = a, \"B b\"; GRANT pg_monitor TO app; GRANT own TO app WITH ADMIN OPTION;
             CREATE TYPE public.color AS ENUM ('red'); CREATE FUNCTION public.f(x color, y int[]) RETURNS int LANGUAGE sql AS 'SELECT 1';
-            GRANT EXECUTE ON FUNCTION public.f TO app; CREATE TABLE public.t (i int, j int); GRANT SELECT (j) ON public.t TO app; GRANT INSERT ON public.t TO app WITH GRANT OPTION").await;
+            GRANT EXECUTE ON FUNCTION public.f TO app; CREATE TABLE public.t (i int, j int); GRANT SELECT (j) ON public.t TO app; GRANT INSERT ON public.t TO app WITH GRANT OPTION;
+            ALTER DEFAULT PRIVILEGES FOR ROLE own IN SCHEMA public GRANT SELECT ON TABLES TO app WITH GRANT OPTION;
+            ALTER DEFAULT PRIVILEGES FOR ROLE own IN SCHEMA public GRANT INSERT ON TABLES TO app;
+            CREATE ROLE helper; GRANT own TO helper WITH ADMIN OPTION; CREATE ROLE twice; SET ROLE helper; GRANT own TO twice; RESET ROLE; GRANT own TO twice WITH ADMIN OPTION").await;
         for schema in ["one", "two", "three"] {
             database.execute(&format!("CREATE SCHEMA {schema} AUTHORIZATION own; CREATE ROLE \"{schema}-reader\"; CREATE TABLE {schema}.t_{schema} (i int);
                 GRANT USAGE ON SCHEMA {schema} TO \"{schema}-reader\"; GRANT SELECT ON {schema}.t_{schema} TO \"{schema}-reader\";

@@ -9,7 +9,6 @@ use stanchion_api::PostgresPolicyPlan;
 use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
 use stanchion_kernel::apply::Intent;
 use stanchion_kernel::context::Parent;
-use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Problem, Writer, ambient};
 use stanchion_roles::diff;
 use stanchion_roles::inspect::InspectionDigest;
@@ -20,7 +19,7 @@ use super::decision::decide;
 use super::{Applied, PassResult, PlanEvent, PlanOutcome};
 use crate::converged_cache::{ConvergedInputs, Names};
 use crate::passwords::Passwords;
-use crate::plans::{Decision, NextAction, Transitions, age, draft, summary, truncated};
+use crate::plans::{Decision, NextAction, Transitions, age, applied_in, draft, summary, truncated};
 use crate::policy::PolicyController;
 use crate::policy::observe::Current;
 use crate::policy::target::Wanted;
@@ -143,6 +142,7 @@ impl Pass<'_> {
             holdings: changes.holdings.clone(),
             plan: None,
             outcome: PlanOutcome::InSync,
+            was_applied: applied_in(&self.current.plans, &self.current.identity.to_string()),
             fingerprints: None,
         }
     }
@@ -216,10 +216,9 @@ impl Pass<'_> {
         if let Some(sql) = &draft.sql {
             // The plan owns it, not the policy.
             let intent = Intent::new(sql, &parent(&plan, self.write.parent()))?;
-            match self.write.apply::<ConfigMap>(&intent).await {
-                Err(problem) if problem.is(Cause::Conflict) => {}
-                stored => drop(stored.map_err(|problem| problem.with_reason("PlanSqlStorageFailed"))?),
-            }
+            // People approve what they read there, so a ConfigMap that somebody else has filled is not accepted.
+            let stored = self.write.apply::<ConfigMap>(&intent).await;
+            stored.map_err(|problem| problem.with_reason("PlanSqlStorageFailed"))?;
         }
         Ok((plan.name_any(), draft.status, true))
     }

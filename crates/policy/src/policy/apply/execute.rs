@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use stanchion_api::policy::{PlanPhase, PostgresPolicyPlanStatus};
 use stanchion_kernel::problem::Cause;
+use stanchion_kernel::text::shorten;
 use stanchion_kernel::{Class, Problem, ambient};
-use stanchion_roles::apply::{Options, apply as engine};
+use stanchion_roles::apply::{Options, apply as engine, aside};
 use stanchion_roles::diff::{self, diff};
 use stanchion_roles::inspect::{InspectionDigest, inspect_with_digest};
 use stanchion_roles::plan::Plan as Changes;
 
 use super::advance::Pass;
 use super::{Applied, PlanEvent};
+use crate::policy::report::LONGEST_ERROR;
 use crate::problems;
 
 impl Pass<'_> {
@@ -61,7 +63,7 @@ impl Pass<'_> {
                 };
                 if status.phase == PlanPhase::Failed {
                     status.failed_at = Some(now);
-                    status.last_error = Some(problem.message.clone());
+                    status.last_error = Some(shorten(&problem.message, LONGEST_ERROR));
                     let failed = PlanEvent::Failed(name.into(), problem.message.clone());
                     applied.plan_events.push(failed);
                 }
@@ -99,7 +101,8 @@ impl Pass<'_> {
         } else {
             BTreeMap::new()
         };
-        let left = diff(desired, &facts, &diff::Options { passwords, ..options })
+        let options = diff::Options { passwords, ..options };
+        let left = aside(|| diff(desired, &facts, &options))
             .map_err(|error| Problem::permanent("InvalidDatabaseTarget", error.to_string()))?;
         if left.is_empty() {
             return Ok(digest);

@@ -48,6 +48,8 @@ pub struct PassResult {
     pub holdings: Vec<String>,
     pub plan: Option<String>,
     pub outcome: PlanOutcome,
+    /// Whether an existing plan was applied in this database.
+    pub was_applied: bool,
     /// The fingerprints of the current passwords.
     pub fingerprints: Option<BTreeMap<String, String>>,
 }

@@ -10,6 +10,7 @@ use stanchion_api::policy::{PlanRef, PostgresPolicyStatus, annotation, condition
 use stanchion_api::status::Status;
 use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::problem::{Cause, Class};
+use stanchion_kernel::text::shorten;
 use stanchion_kernel::{Outcome, Problem, Report};
 use stanchion_postgres::Security;
 
@@ -24,6 +25,12 @@ use kube::ResourceExt;
 
 /// How many privileges and memberships that the policy does not manage are named in its status.
 const SHOWN_HOLDINGS: usize = 5;
+/// How many warnings are in the status.
+const SHOWN_WARNINGS: usize = 20;
+/// Most bytes of one of them.
+const LONGEST_WARNING: usize = 1024;
+/// Most bytes of `last_error`.
+pub(crate) const LONGEST_ERROR: usize = 16 * 1024;
 
 /// The progress of a reconcile, as far as it is reported.
 struct Passed<'a> {
@@ -155,7 +162,7 @@ fn failed(
     }
     conditions.set(condition::READY, Truth::False, problem.reason, &problem.message);
     conditions.set(condition::DEGRADED, Truth::True, problem.reason, &problem.message);
-    status.last_error = Some(problem.message.clone());
+    status.last_error = Some(shorten(&problem.message, LONGEST_ERROR));
     status.transient_failure_count = if problem.class == Class::Transient {
         status.transient_failure_count.saturating_add(1)
     } else {
@@ -248,6 +255,9 @@ fn present(
 /// The fields of the status other than its conditions.
 fn described(status: &mut PostgresPolicyStatus, wanted: &Wanted, known: &Known<'_>, result: &PassResult) {
     owned(status, known);
+    if result.outcome == PlanOutcome::Applied || result.was_applied {
+        status.applied_database_identity = Some(known.identity.clone());
+    }
     status.last_reconcile_mode = Some(wanted.mode);
     status.last_error = None;
     status.transient_failure_count = 0;
@@ -262,7 +272,7 @@ fn described(status: &mut PostgresPolicyStatus, wanted: &Wanted, known: &Known<'
         .map_or((None, false), |(sql, cut)| (Some(sql), cut));
     status.planned_sql = sql;
     status.planned_sql_truncated = cut;
-    status.plan_warnings.clone_from(&result.warnings);
+    status.plan_warnings = warnings(&result.warnings);
     if let Some(name) = &result.plan {
         status.current_plan_ref = Some(PlanRef { name: name.clone() });
     }
@@ -318,6 +328,17 @@ fn drifted(conditions: &mut Conditions, result: &PassResult) {
     }
 }
 
+/// The first warnings, and how many more there are.
+fn warnings(all: &[String]) -> Vec<String> {
+    let shown = all.iter().take(SHOWN_WARNINGS);
+    let mut shown: Vec<_> = shown.map(|text| shorten(text, LONGEST_WARNING)).collect();
+    let more = all.len() - shown.len();
+    if more > 0 {
+        shown.push(format!("and {more} more: `stanchion roles diff` shows all"));
+    }
+    shown
+}
+
 /// What the roles hold beyond the policy stays: a policy manages only what it names, and what it no longer names is no
 /// exception.
 fn unmanaged(conditions: &mut Conditions, result: &PassResult) {
@@ -325,21 +346,7 @@ fn unmanaged(conditions: &mut Conditions, result: &PassResult) {
         conditions.clear(condition::UNMANAGED);
         return;
     }
-    let mut message = result
-        .holdings
-        .iter()
-        .take(SHOWN_HOLDINGS)
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join("; ");
-    if let Some(more) = result
-        .holdings
-        .len()
-        .checked_sub(SHOWN_HOLDINGS)
-        .filter(|more| *more > 0)
-    {
-        message = format!("{message}; and {more} more");
-    }
+    let message = problems::first(&result.holdings, SHOWN_HOLDINGS, "; ");
     let message = format!("{message}. They stay, unless the role is exclusive: true");
     conditions.set(condition::UNMANAGED, Truth::True, "HeldElsewhere", &message);
 }

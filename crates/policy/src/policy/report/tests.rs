@@ -29,6 +29,7 @@ fn policy(spec: &Value, status: Option<PostgresPolicyStatus>) -> PostgresPolicy 
 /// A comparison with this result.
 fn found(outcome: PlanOutcome, changes: i32) -> PassResult {
     PassResult {
+        was_applied: false,
         summary: ChangeSummary {
             total: changes,
             ..ChangeSummary::default()

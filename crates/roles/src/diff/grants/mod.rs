@@ -5,7 +5,7 @@
 
 mod surplus;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::view::View;
 use crate::expand::{Desired, DesiredRole, GrantKey, Rule};
@@ -45,6 +45,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         mode,
         ids: HashMap::new(),
         managed: HashMap::new(),
+        dropped: HashSet::new(),
         wants: Wants::default(),
         columns: HashMap::new(),
         granted: vec![],
@@ -66,12 +67,21 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
             differ.managed.insert(id, (name, role));
         }
     }
+    if mode == Mode::Authoritative {
+        let retired = desired.retirements.iter().filter(|retired| retired.drop_owned);
+        differ.dropped = retired
+            .filter_map(|retired| facts.names.find(&retired.role))
+            .collect();
+    }
     for (key, rule) in &desired.grants {
         if key.columns.is_empty() {
             differ.rule(key, *rule);
         } else {
             differ.column_rule(key, *rule);
         }
+    }
+    for (key, privileges) in &desired.spared {
+        differ.spare(key, *privileges);
     }
     // A mode that revokes nothing has nothing to restore.
     if mode == Mode::Additive {
@@ -110,6 +120,8 @@ struct Differ<'a> {
     ids: HashMap<&'a str, RoleId>,
     /// Managed roles that appear in an ACL.
     managed: HashMap<RoleId, (&'a str, &'a DesiredRole)>,
+    /// Roles of which DROP OWNED revokes everything, and with it what they have passed on.
+    dropped: HashSet<RoleId>,
     wants: Wants,
     /// Column rules: (schema, relation, role) → column → rule.
     columns: HashMap<(&'a str, &'a str, &'a str), BTreeMap<&'a str, Rule>>,
@@ -167,6 +179,29 @@ impl<'a> Differ<'a> {
                 with_grant_option,
                 targets,
             });
+        }
+    }
+
+    /// Keeps what a rule of another manifest grants.
+    fn spare(&mut self, key: &'a GrantKey, privileges: Privileges) {
+        if let (false, Some(schema), Some(name)) = (key.columns.is_empty(), &key.schema, &key.name) {
+            let place = (schema.as_str(), name.as_str(), key.grantee.as_str());
+            let Some(rules) = self.columns.get_mut(&place) else {
+                return;
+            };
+            for column in &key.columns {
+                if let Some(rule) = rules.get_mut(column.as_str()) {
+                    rule.absent = rule.absent.without(privileges);
+                }
+            }
+            return;
+        }
+        let Some(id) = self.ids.get(key.grantee.as_str()).copied() else {
+            return;
+        };
+        for place in self.view.meant_by(key) {
+            let want = self.wants.entry(place, id);
+            want.absent = want.absent.without(privileges);
         }
     }
 

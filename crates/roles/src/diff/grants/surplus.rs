@@ -22,9 +22,13 @@ impl Differ<'_> {
         let view = self.view;
         for (place, object) in view.objects() {
             if object.acl.is_none() {
-                self.implicit(place, object);
+                self.implicit(place, object, RoleId::PUBLIC);
+                self.implicit(place, object, object.owner);
             }
             for entry in object.acl.iter().flatten() {
+                if self.dropped.contains(&entry.grantee) && entry.grantee != object.owner {
+                    self.keep_heirs(place, object, entry, entry.privileges);
+                }
                 let beyond = self.beyond(place, object, entry);
                 self.report(object, entry.grantee, beyond.unmanaged);
                 self.revoke(place, object, entry, beyond.unwanted, false);
@@ -158,13 +162,13 @@ impl Differ<'_> {
         }
     }
 
-    /// Revokes the implicit privileges of PUBLIC on an object that has no ACL.
-    fn implicit(&mut self, place: usize, object: &Object) {
-        let want = self.want(place, object, RoleId::PUBLIC);
-        let privileges = object.held_by(RoleId::PUBLIC).0.intersection(want.absent);
+    /// Revokes the implicit privileges of PUBLIC or the owner on an object that has no ACL.
+    fn implicit(&mut self, place: usize, object: &Object, grantee: RoleId) {
+        let want = self.want(place, object, grantee);
+        let privileges = object.held_by(grantee).0.intersection(want.absent);
         let grantable = Privileges::NONE;
         let entry = AclEntry {
-            grantee: RoleId::PUBLIC,
+            grantee,
             grantor: object.owner,
             privileges,
             grantable,
@@ -247,7 +251,8 @@ impl Differ<'_> {
         });
     }
 
-    /// A role that received a privilege from the one that loses it, and must keep it, gets it from the owner.
+    /// A role that received a privilege from the one that loses it, and must keep it, gets it from the owner. Returns whether
+    /// there is one that loses it.
     fn keep_heirs(
         &mut self,
         place: usize,
@@ -258,12 +263,19 @@ impl Differ<'_> {
         let passed_on = losing.grantable.intersection(privileges);
         let heirs = heirs(object, losing.grantee, passed_on);
         for new_owner in &heirs {
+            if self.dropped.contains(&new_owner.grantee) {
+                continue;
+            }
             let kept = new_owner
                 .privileges
                 .intersection(passed_on)
                 .without(self.beyond(place, object, new_owner).unwanted);
             let not_grantable = self.want(place, object, new_owner.grantee).not_grantable;
-            let option = kept.intersection(new_owner.grantable).without(not_grantable);
+            let (taken, _) = self.split_options(new_owner, self.undeclared_option(place, object, new_owner));
+            let option = kept
+                .intersection(new_owner.grantable)
+                .without(not_grantable)
+                .without(taken);
             for (privileges, with_grant_option) in [(kept.without(option), false), (option, true)] {
                 if !privileges.is_empty() {
                     let role = self.view.names.name(new_owner.grantee);

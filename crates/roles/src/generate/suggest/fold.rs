@@ -72,11 +72,12 @@ fn profile(shape: &Shape) -> Profile {
         default_privileges: shape
             .defaults
             .iter()
-            .map(|(on_type, privileges)| DefaultPrivilegeGrant {
+            .map(|(on_type, privileges, with_grant_option)| DefaultPrivilegeGrant {
                 role: None,
                 privileges: privileges.clone(),
                 on_type: *on_type,
                 ensure: Ensure::Present,
+                with_grant_option: *with_grant_option,
             })
             .collect(),
         ..Profile::default()

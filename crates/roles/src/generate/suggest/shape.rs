@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::manifest::{DefaultPrivilege, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Object, Role};
+use crate::manifest::{DefaultPrivilege, DefaultPrivilegeGrant, Ensure, Grant, Manifest, Role, schema_of};
 use crate::model::{ObjectType, Privilege};
 
 /// Kind, name, privileges and grant option of a grant in a profile.
@@ -51,7 +51,7 @@ pub(super) struct Shape {
     pub(super) inherit: Option<bool>,
     pub(super) commented: bool,
     pub(super) grants: BTreeSet<RelativeGrant>,
-    pub(super) defaults: BTreeSet<(ObjectType, Vec<Privilege>)>,
+    pub(super) defaults: BTreeSet<(ObjectType, Vec<Privilege>, Option<bool>)>,
 }
 
 /// The shape of a role and its schema, if everything that it has is in one schema and fits into a profile.
@@ -79,7 +79,7 @@ pub(super) fn shape(role: &Role, index: &Index<'_>) -> Option<(Shape, String)> {
         if entry.schema.as_ref() != Some(&schema) || entry.owner.as_ref() != owner {
             return None;
         }
-        defaults.insert((grant.on_type, grant.privileges.clone()));
+        defaults.insert((grant.on_type, grant.privileges.clone(), grant.with_grant_option));
     }
     let grants = grants
         .iter()
@@ -108,13 +108,6 @@ pub(super) fn shape(role: &Role, index: &Index<'_>) -> Option<(Shape, String)> {
         },
         schema,
     ))
-}
-
-fn schema_of(object: &Object) -> Option<&str> {
-    match object.kind {
-        ObjectType::Schema => object.name.as_deref(),
-        _ => object.schema.as_deref(),
-    }
 }
 
 fn fits(grant: &Grant, schema: &str) -> bool {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use stanchion_postgres::Row;
+use stanchion_postgres::server::SelfGrant;
 
 use super::super::acl;
 use super::super::queries::{DEFAULT_KINDS, RELKINDS};
@@ -57,6 +58,7 @@ impl Decoder {
             superuser: get::<Option<bool>>(row, 3, about)?.unwrap_or(false),
             reads_passwords: get(row, 4, about)?,
             acts_as: BTreeSet::new(),
+            self_grant: SelfGrant::parse(get::<Option<&str>>(row, 7, about)?.unwrap_or_default()),
         };
         let found = Found::new(ObjectType::Database, None, get(row, 1, about)?);
         self.push(about, row, 5, found)

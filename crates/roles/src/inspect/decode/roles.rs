@@ -83,8 +83,9 @@ impl Decoder {
             .push(Dependency {
                 database: get(row, 1, about)?,
                 owned: get(row, 2, about)?,
-                count: get(row, 3, about)?,
-                example: get(row, 4, about)?,
+                reassigned: get(row, 3, about)?,
+                count: get(row, 4, about)?,
+                example: get(row, 5, about)?,
             });
         Ok(())
     }

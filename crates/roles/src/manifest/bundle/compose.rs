@@ -6,9 +6,8 @@ use super::claims::{Claims, ManagedKey, SchemaFacet};
 use super::{Bundle, BundleSource, Document, Facet};
 use crate::expand::{self, Scope, expand};
 use crate::manifest::diagnostic::judge;
-use crate::manifest::types::{DefaultPrivilege, Manifest, Object, Schema, ScopeType};
+use crate::manifest::types::{DefaultPrivilege, Manifest, Schema, ScopeType, schema_of};
 use crate::manifest::{Diagnostic, Invalid, Path, Severity, Strictness, check};
-use crate::model::ObjectType;
 
 /// A bundle as one manifest.
 #[derive(Debug, Clone, PartialEq)]
@@ -251,13 +250,6 @@ impl Composed {
         let mut desired = expand(&self.manifest);
         desired.scope = self.scope.clone();
         desired
-    }
-}
-
-fn schema_of(object: &Object) -> Option<&str> {
-    match object.kind {
-        ObjectType::Schema => object.name.as_deref(),
-        _ => object.schema.as_deref(),
     }
 }
 

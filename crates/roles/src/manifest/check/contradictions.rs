@@ -115,19 +115,30 @@ fn defaults(manifest: &Manifest, findings: &mut Findings) {
             .map(Vec::as_slice)
             .unwrap_or_default();
         for (position, grant) in entry.grant.iter().enumerate() {
-            let clash = here.iter().any(|other| {
-                other.role == grant.role
-                    && other.on_type.default_kind() == grant.on_type.default_kind()
-                    && other.ensure == Ensure::Present
-                    && share(&other.privileges, &grant.privileges)
-            });
-            if clash && grant.ensure == Ensure::Absent {
+            let clashes = |with: &dyn Fn(&DefaultPrivilegeGrant) -> bool| {
+                here.iter().any(|other| {
+                    other.role == grant.role
+                        && other.on_type.default_kind() == grant.on_type.default_kind()
+                        && other.ensure == Ensure::Present
+                        && share(&other.privileges, &grant.privileges)
+                        && with(other)
+                })
+            };
+            let at = Path::root("default_privileges")
+                .index(index)
+                .key("grant")
+                .index(position);
+            if grant.ensure == Ensure::Absent && clashes(&|_| true) {
                 findings.error(
-                    Path::root("default_privileges")
-                        .index(index)
-                        .key("grant")
-                        .index(position),
+                    at,
                     "default privileges declare a privilege as both present and absent",
+                );
+            } else if grant.with_grant_option == Some(false)
+                && clashes(&|other| other.with_grant_option == Some(true))
+            {
+                findings.error(
+                    at.key("with_grant_option"),
+                    "default privileges give a privilege both with and without the grant option",
                 );
             }
         }

@@ -1,10 +1,10 @@
 //! Rules about default privileges.
 
 use super::super::diagnostic::Path;
-use super::super::types::{DefaultPrivilege, DefaultPrivilegeGrant, Manifest, ScopeType};
+use super::super::types::{DefaultPrivilege, DefaultPrivilegeGrant, Ensure, Manifest, ScopeType};
 use super::grants::pairs;
 use super::{Findings, Names};
-use crate::model::ObjectType;
+use crate::model::{ObjectType, PUBLIC};
 
 pub(super) fn check(manifest: &Manifest, names: &Names<'_>, findings: &mut Findings) {
     for (name, profile) in &manifest.profiles {
@@ -77,6 +77,13 @@ fn place(entry: &DefaultPrivilege, path: &Path, findings: &mut Findings) -> bool
 }
 
 fn on_type(grant: &DefaultPrivilegeGrant, global: bool, path: &Path, findings: &mut Findings) {
+    let is_public = grant.role.as_deref() == Some(PUBLIC);
+    if grant.with_grant_option == Some(true) && (is_public || grant.ensure == Ensure::Absent) {
+        findings.error(
+            path.key("with_grant_option"),
+            "a grant option goes to a named role, with privileges that are present",
+        );
+    }
     let kind = grant.on_type.default_kind();
     let at = path.key("on_type");
     if kind.spec().defaults.is_none() {

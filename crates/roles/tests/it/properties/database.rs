@@ -73,6 +73,9 @@ pub(super) fn disturbance() -> impl Strategy<Value = String> {
         2 => (anybody(), anybody(), any::<bool>()).prop_map(|(group, member, admin)| {
             format!("GRANT {group} TO {member}{}", if admin { " WITH ADMIN OPTION" } else { "" })
         }),
+        2 => (anybody(), anybody(), anybody(), any::<bool>()).prop_map(|(giver, group, member, admin)| {
+            format!("SET ROLE {giver}; GRANT {group} TO {member}{}; RESET ROLE", if admin { " WITH ADMIN OPTION" } else { "" })
+        }),
         2 => (schema(), anybody()).prop_map(|(schema, owner)| format!("ALTER SCHEMA {schema} OWNER TO {owner}")),
         1 => (schema(), anybody()).prop_map(|(schema, owner)| format!("ALTER TABLE {schema}.t1 OWNER TO {owner}")),
         1 => (schema(), anybody()).prop_map(|(schema, role)| format!("GRANT CREATE, USAGE ON SCHEMA {schema} TO {role}")),

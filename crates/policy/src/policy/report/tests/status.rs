@@ -172,7 +172,7 @@ fn what_roles_hold_elsewhere_is_a_condition() {
     assert_eq!(condition(&first, condition::READY), Some(("True", "Reconciled")));
     assert_eq!(
         message(&first, condition::UNMANAGED),
-        "holding 1; holding 2; holding 3; holding 4; holding 5; and 2 more. They stay, unless the role is exclusive: true"
+        "holding 1; holding 2; holding 3; holding 4; holding 5 and 2 more. They stay, unless the role is exclusive: true"
     );
     // A pass that did not read the database keeps what is known.
     let unchanged = unseen(&later(&spec, first));
@@ -182,4 +182,36 @@ fn what_roles_hold_elsewhere_is_a_condition() {
     );
     let gone = pass(&later(&spec, unchanged), holds(0), 2);
     assert_eq!(condition(&gone, condition::UNMANAGED), None);
+}
+
+/// A status that is too large cannot be written at all.
+#[test]
+fn a_large_database_fits_into_the_status() {
+    let lines = || (0..20_000).map(|number| format!("{}{number}", "a long name ".repeat(20)));
+    let blocker = |message| stanchion_roles::plan::Blocker {
+        check: stanchion_roles::plan::Check::ExecutorAuthority,
+        code: "code",
+        role: None,
+        message,
+    };
+    let plan = stanchion_roles::plan::Plan {
+        blockers: lines().map(blocker).collect(),
+        ..stanchion_roles::plan::Plan::default()
+    };
+    let mut result = found(PlanOutcome::Observed, 1);
+    result.warnings = lines().collect();
+    result.holdings = lines().collect();
+    let observed = pass(&policy(&json!({}), None), result, 0);
+    assert!(
+        observed
+            .status
+            .plan_warnings
+            .last()
+            .unwrap()
+            .starts_with("and 19980 more")
+    );
+    let refused = problem(&later(&json!({}), observed), &problems::blocked(&plan));
+    assert!(message(&refused, "Ready").ends_with(" and 19990 more"));
+    let size = serde_json::to_string(&refused.status).unwrap().len();
+    assert!(size < 64 * 1024, "{size} bytes");
 }
