@@ -95,7 +95,7 @@ pub struct Studio {
     pub enabled: bool,
     /// URL under which users reach the project. Defaults to the URL of the Ingress or the `HTTPRoute`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 2048))]
+    #[schemars(length(max = 2048), pattern("^(https?://[^/].*)?$"))]
     pub public_url: Option<String>,
     /// The Secret with `username` and `password` of the dashboard. By default the operator generates one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

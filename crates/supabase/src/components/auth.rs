@@ -7,7 +7,8 @@ use super::{Component, Environment, Extras, Needs, Port, Probes, Project, Resour
 use crate::database::Login;
 use crate::keys::names as key;
 
-/// The path of links in mails. Auth resolves it against `API_EXTERNAL_URL`, whose own path it replaces.
+/// The path of links in mails, below that of the public URL. Auth resolves it against `API_EXTERNAL_URL`, whose own path
+/// it replaces.
 const VERIFY: &str = "/auth/v1/verify";
 
 pub(super) const COMPONENT: Component = Component {
@@ -105,10 +106,13 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
         ("GOTRUE_EXTERNAL_EMAIL_ENABLED", "true"),
         ("GOTRUE_EXTERNAL_ANONYMOUS_USERS_ENABLED", "false"),
         ("GOTRUE_EXTERNAL_PHONE_ENABLED", "false"),
-        ("GOTRUE_MAILER_URLPATHS_INVITE", VERIFY),
-        ("GOTRUE_MAILER_URLPATHS_CONFIRMATION", VERIFY),
-        ("GOTRUE_MAILER_URLPATHS_RECOVERY", VERIFY),
-        ("GOTRUE_MAILER_URLPATHS_EMAIL_CHANGE", VERIFY),
+    ]);
+    let verify = format!("{}{VERIFY}", path(&public));
+    env.set_all(&[
+        ("GOTRUE_MAILER_URLPATHS_INVITE", &verify),
+        ("GOTRUE_MAILER_URLPATHS_CONFIRMATION", &verify),
+        ("GOTRUE_MAILER_URLPATHS_RECOVERY", &verify),
+        ("GOTRUE_MAILER_URLPATHS_EMAIL_CHANGE", &verify),
     ]);
     mail(auth, project, env);
     providers(auth, project, env, &public);
@@ -164,6 +168,14 @@ fn providers(auth: &Auth, project: &Project<'_>, env: &mut Environment, public: 
             env.secret(&variable("URL"), secret, &url);
         }
     }
+}
+
+/// The path of a URL without a trailing slash, and what follows it; empty if it has none.
+fn path(url: &str) -> &str {
+    let (_, rest) = url.split_once("://").unwrap_or(("", url));
+    rest.find('/')
+        .and_then(|start| rest.get(start..))
+        .unwrap_or_default()
 }
 
 fn name(reference: Option<&SecretReference>) -> Option<&str> {

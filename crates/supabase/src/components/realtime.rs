@@ -12,11 +12,13 @@ use crate::keys::{Generated, names as key};
 /// The certificate authorities of Debian, on which its image is based.
 const DEBIAN_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
-/// Migrates, and registers the tenant as upstream does.
-const PREPARE: &str = r#"ulimit -S -n "$RLIMIT_NOFILE"; /app/bin/migrate && /app/bin/realtime eval 'Realtime.Release.seeds(Realtime.Repo)'"#;
-/// Upstream's tenant connects to the database unencrypted. The script is the shell's first argument, so that it needs
-/// no file.
-const ENCRYPT: &str = r#"/app/bin/realtime eval "$1""#;
+/// Migrates Realtime's own tables.
+const PREPARE: &str = r#"ulimit -S -n "$RLIMIT_NOFILE"; /app/bin/migrate"#;
+/// Registers the tenant as upstream does.
+const SEED: &str = "/app/bin/realtime eval 'Realtime.Release.seeds(Realtime.Repo)'";
+/// Upstream's seeds connect to the database unencrypted, so our own script registers the tenant if connections must be
+/// encrypted. It is the shell's first argument, so that it needs no file.
+const REGISTER: &str = r#"/app/bin/realtime eval "$1""#;
 const SCRIPT: &str = include_str!("realtime/tenant.exs");
 const SERVE: &str = "exec /app/bin/server";
 
@@ -61,9 +63,9 @@ pub(super) const COMPONENT: Component = Component {
 fn extras(project: &Project<'_>) -> Extras {
     let shell = ["/usr/bin/tini", "-s", "-g", "--", "/bin/sh", "-c"];
     let (steps, arguments) = if project.encrypts() {
-        (vec![PREPARE, ENCRYPT, SERVE], vec!["realtime", SCRIPT])
+        (vec![PREPARE, REGISTER, SERVE], vec!["realtime", SCRIPT])
     } else {
-        (vec![PREPARE, SERVE], Vec::new())
+        (vec![PREPARE, SEED, SERVE], Vec::new())
     };
     let steps = steps.join(" && ");
     Extras {

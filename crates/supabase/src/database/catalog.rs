@@ -55,6 +55,8 @@ pub(super) struct DatabaseFacts {
     pub(super) public_connects: bool,
     /// Whether the administrator can keep verifiers out of the server's log.
     pub(super) keeps_quiet: bool,
+    /// Its comment.
+    pub(super) comment: String,
     /// The existing internal databases.
     pub(super) internal: BTreeMap<String, Internal>,
 }
@@ -66,6 +68,7 @@ pub(super) struct Internal {
     pub(super) owner: String,
     /// Whether its owner is a superuser.
     pub(super) superuser: bool,
+    pub(super) comment: String,
 }
 
 /// Properties of a role.
@@ -111,7 +114,8 @@ SELECT d.datname::pg_catalog.text, d.oid, pg_catalog.pg_get_userbyid(d.datdba)::
        pg_catalog.has_parameter_privilege('log_statement', 'SET') \
          AND pg_catalog.has_parameter_privilege('log_min_messages', 'SET') \
          AND pg_catalog.has_parameter_privilege('log_min_error_statement', 'SET') \
-         AND pg_catalog.has_parameter_privilege('log_min_duration_statement', 'SET') \
+         AND pg_catalog.has_parameter_privilege('log_min_duration_statement', 'SET'), \
+       coalesce(pg_catalog.shobj_description(d.oid, 'pg_database'), '') \
 FROM pg_catalog.pg_database d WHERE d.datname = pg_catalog.current_database()";
 
 const ROLES: &str = "\
@@ -122,7 +126,8 @@ SELECT r.rolname::pg_catalog.text, r.rolsuper, r.rolcanlogin, r.rolcreatedb, r.r
 FROM pg_catalog.pg_roles r WHERE r.rolname = ANY ($1)";
 
 const INTERNAL: &str = "\
-SELECT d.datname::pg_catalog.text, d.oid, r.rolname::pg_catalog.text, r.rolsuper \
+SELECT d.datname::pg_catalog.text, d.oid, r.rolname::pg_catalog.text, r.rolsuper, \
+       coalesce(pg_catalog.shobj_description(d.oid, 'pg_database'), '') \
 FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.oid = d.datdba WHERE d.datname = ANY ($1)";
 
 const INSTALLATION: &str = "SELECT project, suffix FROM _stanchion.installation";
@@ -284,6 +289,7 @@ pub(super) fn internal_of(rows: &[Row]) -> Result<BTreeMap<String, Internal>, Ro
             oid: columns.next()?,
             owner: columns.next()?,
             superuser: columns.next()?,
+            comment: columns.next()?,
         };
         Ok((name, facts))
     })
@@ -314,6 +320,7 @@ fn database_facts(row: &Row, internal: BTreeMap<String, Internal>) -> Result<Dat
         available: columns.next::<Vec<String>>()?.into_iter().collect(),
         public_connects: columns.next()?,
         keeps_quiet: columns.next()?,
+        comment: columns.next()?,
         internal,
     })
 }
@@ -371,6 +378,7 @@ pub(super) fn fresh(version: u32, attributes: stanchion_postgres::server::Attrib
             available: REQUIRED_EXTENSIONS.iter().map(ToString::to_string).collect(),
             public_connects: false,
             keeps_quiet: attributes.superuser,
+            comment: String::new(),
             internal: BTreeMap::new(),
         },
         roles: BTreeMap::new(),

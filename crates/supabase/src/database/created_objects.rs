@@ -56,26 +56,39 @@ pub(super) fn before() -> [Statement; 2] {
     ]
 }
 
-/// Records what has been created since.
-pub(super) fn after(names: &Names) -> Statement {
+/// Every name that can be recorded.
+fn known(names: &Names) -> impl Iterator<Item = String> {
     let roles = TABLE.iter().map(|role| names.role(role));
     let extensions = REQUIRED_EXTENSIONS
         .iter()
         .copied()
         .chain(optional_extensions().map(|(name, _)| name));
-    let known = NAMES
+    NAMES
         .iter()
         .copied()
         .chain(extensions)
         .map(str::to_owned)
-        .chain(roles);
+        .chain(roles)
+}
+
+/// Removes from the record what the operator cannot have created: somebody who could write there would have it dropped.
+/// The internal database has its own proof. These logins belong to others.
+pub(super) fn forget_others(names: &Names, logins: &[String]) -> Statement {
+    let known = known(names).filter(|name| !logins.contains(name));
+    Statement::new("DELETE FROM _stanchion.made WHERE kind NOT IN ('connect', 'database') AND name NOT IN (")
+        .list(", ", known, |statement, name| statement.literal(&name))
+        .sql(")")
+}
+
+/// Records what has been created since.
+pub(super) fn after(names: &Names) -> Statement {
     Statement::new(concat!(
         "INSERT INTO _stanchion.made (kind, name) SELECT p.kind, p.name FROM ",
         current!(),
         " p WHERE p.kind || ' ' || p.name <> ALL (pg_catalog.string_to_array(pg_catalog.current_setting('stanchion.before'), \
          ',')) AND p.name IN ("
     ))
-    .list(", ", known, |statement, name| statement.literal(&name))
+    .list(", ", known(names), |statement, name| statement.literal(&name))
     .sql(") ON CONFLICT DO NOTHING")
 }
 

@@ -24,6 +24,7 @@ mod isolation;
 mod logins;
 mod mark;
 mod orphans;
+mod ownership;
 mod pending;
 mod privileges;
 mod remove;

@@ -9,6 +9,7 @@ use super::catalog::Catalog;
 use super::created_objects;
 use super::isolation;
 use super::logins;
+use super::ownership;
 use super::privileges;
 use super::request::{Note, Request};
 use super::roles::{Login, Names};
@@ -107,6 +108,7 @@ pub(super) fn pending(
         pending.push(schema, None);
         pending.push(record(&request.project, pending.names.suffix()), None);
     }
+    pending.push(marks(catalog, request, &pending.names), None);
     let inherited = inherited(&roles.inherited, catalog, request, &pending.names);
     let makes = roles.creates || !steps.is_empty() || !inherited.is_empty();
     if makes {
@@ -139,6 +141,20 @@ pub(super) fn pending(
         isolation::check_steps(&catalog.found, &catalog.server, &pending.names, steps)?;
     }
     Ok(pending)
+}
+
+/// Marks the project's databases as its own.
+fn marks(catalog: &Catalog, request: &Request, names: &Names) -> Vec<Statement> {
+    let database = &catalog.database;
+    let name = names.internal_database();
+    let internal = database
+        .internal
+        .get(&name)
+        .filter(|_| request.wants_internal_database());
+    ownership::mark(&database.name, &database.comment, request)
+        .into_iter()
+        .chain(internal.and_then(|found| ownership::mark(&name, &found.comment, request)))
+        .collect()
 }
 
 /// Records what the operator created for an earlier database of the project, which somebody dropped with its record: the

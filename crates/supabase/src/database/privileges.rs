@@ -174,6 +174,7 @@ mod tests {
     fn request() -> Request {
         Request {
             project: "default/shop".to_owned(),
+            uid: "uid".to_owned(),
             passwords: BTreeMap::new(),
             key: Arc::new(FingerprintKey::generate()),
         }

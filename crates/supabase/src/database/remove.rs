@@ -5,8 +5,10 @@
 //! there; one that is killed within has changed nothing. Objects that others use stay, and are reported.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use stanchion_kernel::Problem;
+use stanchion_kernel::redact::FingerprintKey;
 use stanchion_postgres::handover::{self, Disarmed, Keeper};
 use stanchion_postgres::{
     Begin, ConnectionConfig, Doing, Pools, Query, Row, RowError, Server, Session, Statement, Transaction,
@@ -16,8 +18,10 @@ use stanchion_postgres::{
 use super::catalog::{self, Catalog, Source};
 use super::created_objects;
 use super::isolation;
+use super::mark;
+use super::ownership;
 use super::pending;
-use super::roles::Names;
+use super::roles::{Login, Names};
 
 /// Whether somebody else has objects in the internal database.
 const FOREIGN: &str = "SELECT EXISTS (SELECT FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
@@ -41,7 +45,12 @@ pub(super) const LEFT: &str = "SELECT pg_catalog.current_setting('stanchion.left
 
 /// Removes everything that this project created, and returns what it had to leave. Does nothing in a database that is
 /// not, or no longer, this project's.
-pub async fn remove(pools: &Pools, target: &ConnectionConfig, project: &str) -> Result<Vec<String>, Problem> {
+pub async fn remove(
+    pools: &Pools,
+    target: &ConnectionConfig,
+    project: &str,
+    key: &Arc<FingerprintKey>,
+) -> Result<Vec<String>, Problem> {
     let (_turns, mut session) = pools.exclusive_on_server(target, lock::TURN).await?;
     let answers = session.snapshot(&catalog::questions(project)).await?;
     let Some(catalog) = catalog::read(&Source::Session(&session), project, &answers).await? else {
@@ -72,9 +81,32 @@ pub async fn remove(pools: &Pools, target: &ConnectionConfig, project: &str) -> 
     };
     isolation::check_steps(&catalog.found, &catalog.server, &names, [])?;
     let keeper = Keeper::of(catalog.database.oid, project);
-    left.extend(take_away(transaction, &catalog.server, &names, &keeper).await?);
+    let record = Record {
+        cleared: created_objects::forget_others(&names, &logins_of_others(&catalog, &names, project, key)),
+        unmarked: ownership::unmark(&catalog.database.name, &catalog.database.comment, project, key),
+    };
+    left.extend(take_away(transaction, &catalog.server, &names, &keeper, record).await?);
     tracing::info!(server = %target, database = target.database(), ?left, "what the operator created in the database is removed");
     Ok(left)
+}
+
+/// The first and the last statement of a removal.
+struct Record {
+    /// Removes from the record what it must not contain.
+    cleared: Statement,
+    /// Removes the project's mark from the database.
+    unmarked: Option<Statement>,
+}
+
+/// The project's logins by name that are marked as another project's, or whose mark is forged.
+fn logins_of_others(catalog: &Catalog, names: &Names, project: &str, key: &FingerprintKey) -> Vec<String> {
+    let logins = Login::ALL.into_iter().map(|login| names.of(login));
+    let is_theirs = |name: &String| {
+        let facts = catalog.roles.get(name);
+        let mark = facts.and_then(|facts| mark::split(&facts.comment).1);
+        mark.is_some_and(|mark| mark.project != project || mark.is_forged(name, key))
+    };
+    logins.filter(is_theirs).collect()
 }
 
 /// Removes everything in one transaction, and returns what had to stay.
@@ -83,7 +115,9 @@ async fn take_away(
     server: &Server,
     names: &Names,
     keeper: &Keeper,
+    record: Record,
 ) -> Result<Vec<String>, Problem> {
+    transaction.apply_and_read(&[record.cleared], &[]).await?;
     let (leaving, keeper, has_keeper) = who_leaves(&transaction, keeper).await?;
     // From here on nobody can create anything new. Objects are disarmed before they are reassigned, and once more
     // afterwards, because a session may have ended late.
@@ -110,6 +144,7 @@ async fn take_away(
     ]);
     statements.extend(handover::disarm(keeper.name()));
     statements.push(block(include_str!("removal_keeper.sql")));
+    statements.extend(record.unmarked);
     let stays = Query::new(STAYS).text(keeper.name());
     let said = transaction
         .apply_and_read(&statements, &[Query::new(LEFT), stays])

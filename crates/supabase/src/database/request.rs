@@ -14,6 +14,8 @@ use super::roles::{Login, Names};
 pub struct Request {
     /// The project as `namespace/name`. Recorded there, so that two projects do not share a database by accident.
     pub project: String,
+    /// The project's uid, for the mark of its databases.
+    pub uid: String,
     /// The services that log in, and their passwords. Analytics or the pooler also require the internal database.
     pub passwords: BTreeMap<Login, SecretString>,
     /// Seals the marks of the project's logins.

@@ -120,9 +120,19 @@ fn publish(
     Ok(())
 }
 
+/// Whether the keys of the rotation before are still accepted: the next rotation takes their place, so it waits. A
+/// shorter grace period in the spec counts, so that a leaked key can be replaced at once.
+fn has_grace(keys: &Keys, request: &Request<'_>, now: Timestamp) -> bool {
+    let stored = keys.time(key::PREVIOUS_UNTIL);
+    let requested = keys
+        .time(key::ROTATED_AT)
+        .and_then(|at| at.checked_add(request.grace).ok());
+    stored.is_some_and(|until| requested.map_or(until, |requested| requested.min(until)) > now)
+}
+
 /// Starts to use the published keys, which every component accepts by now.
 pub(super) fn use_published(keys: &mut Keys, request: &Request<'_>, now: Timestamp) {
-    if !keys.is_rotating() {
+    if !keys.is_rotating() || has_grace(keys, request, now) {
         return;
     }
     if let Some(next) = keys.take(key::NEXT_SIGNING) {

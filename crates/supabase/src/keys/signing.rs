@@ -10,6 +10,7 @@ use rand::RngCore;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
+use super::token;
 use crate::put;
 
 /// Bytes of a coordinate on the curve.
@@ -89,10 +90,10 @@ impl SigningKey {
     }
 }
 
-/// A shared secret as a key that verifies and does not sign.
+/// A shared secret as a key that verifies and does not sign. Realtime finds it only by its id.
 fn shared(secret: &SecretString) -> Value {
     json!({
-        "kty": "oct", "alg": "HS256", "key_ops": ["verify"],
+        "kty": "oct", "alg": "HS256", "key_ops": ["verify"], "kid": token::secret_id(secret),
         "k": BASE64.encode(secret.expose_secret()),
     })
 }

@@ -275,3 +275,92 @@ fn storage_signs_urls_with_a_key_that_no_rotation_replaces() {
         assert_eq!(url_key(&keys), before);
     }
 }
+
+/// Realtime's rule for a token that is signed with a shared secret: the key of its id, or else the secret of the moment.
+fn realtime_accepts(keys: &Keys, token: &str) -> bool {
+    let set: Value = serde_json::from_str(text(keys, key::JWKS)).unwrap();
+    let (header, _) = token.split_once('.').unwrap();
+    let header: Value = serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(header).unwrap()).unwrap();
+    let mut known = set["keys"].as_array().unwrap().iter();
+    let named =
+        known.find(|jwk| jwk["kty"] == "oct" && header["kid"].is_string() && jwk["kid"] == header["kid"]);
+    let secret = match named {
+        Some(jwk) => BASE64_URL_SAFE_NO_PAD.decode(jwk["k"].as_str().unwrap()).unwrap(),
+        None => text(keys, key::JWT_SECRET).as_bytes().to_vec(),
+    };
+    token::is_signed_by(&token.to_owned().into(), &secret, Role::Anon)
+}
+
+/// Clients join Realtime's channels with the key that they have, which the gateway does not see.
+#[test]
+fn realtime_accepts_the_keys_of_each_stage_of_a_rotation() {
+    let first = run(Keys::default(), &request(None), 1);
+    let published = run(again(&first), &request(Some("now")), 50);
+    let rolled_out = Request {
+        published: true,
+        ..request(Some("now"))
+    };
+    let rotated = run(again(&published), &rolled_out, 100);
+    let over = run(again(&rotated), &request(Some("now")), 100 + 3600);
+    let (old, new) = (text(&first, key::ANON), text(&rotated, key::ANON));
+    assert_eq!(
+        (old, new),
+        (
+            text(&rotated, key::PREVIOUS_ANON),
+            text(&published, key::NEXT_ANON)
+        )
+    );
+    let accepted = |keys: &Keys| [old, new].map(|token| realtime_accepts(keys, token));
+    assert_eq!(accepted(&first), [true, false]);
+    assert_eq!(
+        accepted(&published),
+        [true, true],
+        "pods that have not rolled out yet"
+    );
+    assert_eq!(accepted(&rotated), [true, true], "until the grace period ends");
+    assert_eq!(accepted(&over), [false, true]);
+}
+
+/// Front ends have copies of the keys: an upgrade neither replaces nor invalidates one without an id.
+#[test]
+fn a_key_without_an_id_stays_as_it_is() {
+    let mut first = run(Keys::default(), &request(None), 1);
+    let part = |value: Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+    let signed = format!(
+        "{}.{}",
+        part(json!({"alg": "HS256"})),
+        part(json!({"role": "anon"}))
+    );
+    let secret = hmac::Key::new(hmac::HMAC_SHA256, text(&first, key::JWT_SECRET).as_bytes());
+    let signature = hmac::sign(&secret, signed.as_bytes());
+    let adopted = format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(signature));
+    first.set(key::ANON, adopted.clone());
+    let upgraded = run(again(&first), &request(None), 2);
+    assert_eq!(text(&upgraded, key::ANON), adopted);
+    assert!(!has_previous(&upgraded));
+    assert!(realtime_accepts(&upgraded, &adopted));
+}
+
+/// The second rotation takes the place of the keys that the first one promised to accept.
+#[test]
+fn a_second_rotation_waits_for_the_end_of_the_first_ones_grace() {
+    let rolled_out = |rotate: &'static str, grace: SignedDuration| Request {
+        published: true,
+        grace,
+        ..request(Some(rotate))
+    };
+    let hour = SignedDuration::from_hours(1);
+    let first = run(Keys::default(), &request(None), 1);
+    let published = run(again(&first), &request(Some("one")), 50);
+    let rotated = run(again(&published), &rolled_out("one", hour), 100);
+    let second = run(again(&rotated), &request(Some("two")), 200);
+    let waiting = run(again(&second), &rolled_out("two", hour), 300);
+    assert!(waiting.is_rotating());
+    assert_eq!(text(&waiting, key::PREVIOUS_ANON), text(&first, key::ANON));
+    let over = run(again(&waiting), &rolled_out("two", hour), 100 + 3600);
+    assert!(!over.is_rotating());
+    assert_eq!(text(&over, key::PREVIOUS_ANON), text(&rotated, key::ANON));
+    // A leaked key is replaced at once by a spec without a grace period.
+    let at_once = run(again(&second), &rolled_out("two", SignedDuration::ZERO), 300);
+    assert!(!at_once.is_rotating());
+}

@@ -36,9 +36,20 @@ impl Role {
     }
 }
 
+/// The id of a shared secret, which does not reveal it. It is in the header of the API keys that the secret signs:
+/// Realtime verifies a token without an id only with the secret of the moment, and a rotation replaces that.
+pub(crate) fn secret_id(secret: &SecretString) -> String {
+    let digest = hmac::sign(
+        &hmac_key(secret.expose_secret().as_bytes()),
+        b"id of a shared secret",
+    );
+    crate::keys::hex_text(digest.as_ref().get(..8).unwrap_or_default())
+}
+
 /// An API key that is signed with the project's secret.
 pub(crate) fn symmetric(secret: &SecretString, role: Role, now: Timestamp) -> SecretString {
-    let signed = message(&json!({ "alg": "HS256", "typ": "JWT" }), &claims(role, now));
+    let header = json!({ "alg": "HS256", "typ": "JWT", "kid": secret_id(secret) });
+    let signed = message(&header, &claims(role, now));
     let signature = hmac::sign(&hmac_key(secret.expose_secret().as_bytes()), signed.as_bytes());
     joined(&signed, signature.as_ref())
 }

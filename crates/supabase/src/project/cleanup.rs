@@ -5,17 +5,20 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::ResourceExt as _;
 use parking_lot::Mutex;
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{DeletionPolicy, FINALIZER, Phase, SupabaseProjectStatus};
 use stanchion_kernel::events::EventRecord;
+use stanchion_kernel::problem::Cause;
 use stanchion_kernel::{Cleanup, CleanupOutcome, Done, Inputs, Problem, Reader, Report, Writer};
 use stanchion_postgres as pg;
 use tokio::time::Instant;
 
-use super::target::Wanted;
-use super::{ProjectController, Setup, secrets, validate};
-use crate::database;
+use super::target::Administrator;
+use super::{ProjectController, Setup, secrets};
+use crate::database::{self, Login, Names};
 
 /// How long a deleted project waits for its database.
 const HOLD: Duration = Duration::from_mins(5);
@@ -43,20 +46,36 @@ impl Waiting {
 /// Cleans up after a `SupabaseProject`.
 pub struct ProjectCleanup;
 
+/// What a deleted project requests. It may be invalid by now: only what leads to its database matters.
+pub enum CleanupTarget {
+    /// The spec keeps everything.
+    NotRequested,
+    /// It removes what it created, but does not say where that is.
+    NoDatabase,
+    /// It removes what it created.
+    Requested(Box<Requested>),
+}
+
 /// A deleted project that removes what it created.
-pub struct CleanupTarget {
-    /// Its validated spec.
-    wanted: Wanted,
+pub struct Requested {
+    administrator: Administrator,
+    /// The project's name in its database.
+    project: String,
     uid: String,
 }
 
 /// What is known about the database.
 pub enum Found {
-    /// The spec keeps everything.
+    /// Nothing was read.
     NotRequested,
-    /// The Secret of the administrator is gone or incomplete. It may be deleted first, with its namespace, which nothing
-    /// may block.
-    NoAdministrator(Problem),
+    /// The Secret of the administrator is gone or incomplete.
+    NoAdministrator {
+        problem: Problem,
+        /// Whether the namespace is being deleted, which nothing may block. The Secret does not come back there.
+        namespace_ends: bool,
+        /// How long the cleanup has been tried.
+        waited: Duration,
+    },
     /// The administrator's connection.
     Connection {
         connection: Box<pg::ConnectionConfig>,
@@ -68,6 +87,8 @@ pub enum Found {
 /// What to do.
 pub enum CleanupPlan {
     Nothing,
+    /// Wait for the administrator's Secret.
+    Wait(Problem),
     /// Leave in place what is in the database, for this reason.
     Leave(String),
     /// Remove what this project created.
@@ -84,23 +105,32 @@ pub enum CleanupPlan {
 pub struct Removed {
     /// What others use, and had to be left.
     left: Vec<String>,
+    /// Why nothing was removed.
+    untouched: Option<String>,
 }
 
 impl Cleanup for ProjectCleanup {
     type Controller = ProjectController;
-    type Target = Option<Box<CleanupTarget>>;
+    type Target = CleanupTarget;
     type Observed = Found;
     type Plan = CleanupPlan;
     type Applied = Removed;
 
     const FINALIZER: Option<&'static str> = Some(FINALIZER);
 
-    /// An invalid project has created nothing.
+    /// The rest of the spec is not validated: a project that ran and became invalid has created what it removes.
     fn target(project: &SupabaseProject) -> Self::Target {
-        let asked = project.spec.deletion_policy == DeletionPolicy::Delete;
-        let wanted = asked.then(|| validate::wanted(project).ok()).flatten()?;
-        let uid = project.metadata.uid.clone().unwrap_or_default();
-        Some(Box::new(CleanupTarget { wanted, uid }))
+        if project.spec.deletion_policy != DeletionPolicy::Delete {
+            return CleanupTarget::NotRequested;
+        }
+        let Some(administrator) = Administrator::of(project) else {
+            return CleanupTarget::NoDatabase;
+        };
+        CleanupTarget::Requested(Box::new(Requested {
+            project: format!("{}/{}", administrator.namespace, project.name_any()),
+            administrator,
+            uid: project.metadata.uid.clone().unwrap_or_default(),
+        }))
     }
 
     async fn observe(
@@ -108,33 +138,55 @@ impl Cleanup for ProjectCleanup {
         read: &Reader,
         target: &Self::Target,
     ) -> Result<Found, Problem> {
-        let Some(CleanupTarget { wanted, uid }) = target.as_deref() else {
+        let CleanupTarget::Requested(requested) = target else {
             return Ok(Found::NotRequested);
         };
-        let fetched = secrets::fetch(read, wanted.administrator_secrets(), BTreeSet::new()).await?;
-        Ok(match secrets::administrator(&fetched, wanted) {
+        let Requested {
+            administrator, uid, ..
+        } = &**requested;
+        let fetched = secrets::fetch(read, administrator.to_read()).await?;
+        let waited = controller.waiting.waited(uid);
+        Ok(match secrets::administrator(&fetched, administrator) {
             Ok((_, connection)) => Found::Connection {
                 connection: Box::new(connection),
-                waited: controller.waiting.waited(uid),
+                waited,
             },
-            Err(problem) => Found::NoAdministrator(problem),
+            Err(problem) => Found::NoAdministrator {
+                problem,
+                namespace_ends: ends(read, &administrator.namespace).await?,
+                waited,
+            },
         })
     }
 
-    /// A database that does not answer blocks only for a limited time.
+    /// A database that does not answer, and a Secret that is gone, block only for a limited time.
     fn plan(target: &Self::Target, found: &Found, _: &mut Inputs<'_>) -> Result<CleanupPlan, Problem> {
-        let Some(target) = target else {
-            return Ok(CleanupPlan::Nothing);
+        let requested = match target {
+            CleanupTarget::NotRequested => return Ok(CleanupPlan::Nothing),
+            CleanupTarget::NoDatabase => {
+                let why = "spec.database.secretRef names no Secret of the namespace";
+                return Ok(CleanupPlan::Leave(why.into()));
+            }
+            CleanupTarget::Requested(requested) => requested,
         };
         Ok(match found {
             Found::NotRequested => CleanupPlan::Nothing,
-            Found::NoAdministrator(problem) => CleanupPlan::Leave(problem.to_string()),
+            Found::NoAdministrator {
+                problem,
+                namespace_ends,
+                waited,
+            } if *namespace_ends || *waited > HOLD => CleanupPlan::Leave(problem.to_string()),
+            Found::NoAdministrator { problem, .. } => CleanupPlan::Wait(Problem::new(
+                problem.class,
+                problem.reason,
+                problem.message.clone(),
+            )),
             Found::Connection { waited, .. } if *waited > HOLD => {
                 CleanupPlan::Leave("the cleanup of the database timed out".into())
             }
             Found::Connection { connection, .. } => CleanupPlan::Remove {
                 database: connection.clone(),
-                project: target.wanted.project_id(),
+                project: requested.project.clone(),
             },
         })
     }
@@ -147,11 +199,19 @@ impl Cleanup for ProjectCleanup {
         plan: CleanupPlan,
         removed: &mut Removed,
     ) -> Result<Done, Problem> {
-        let uid = target.as_ref().map_or("", |target| target.uid.as_str());
+        let uid = match target {
+            CleanupTarget::Requested(requested) => requested.uid.as_str(),
+            CleanupTarget::NotRequested | CleanupTarget::NoDatabase => "",
+        };
         match plan {
             CleanupPlan::Nothing => {}
+            CleanupPlan::Wait(problem) => {
+                controller.waiting.begin(uid);
+                return Ok(Done::Blocked(problem));
+            }
             CleanupPlan::Leave(why) => {
                 tracing::warn!(why, "what the project created in the database is left in place");
+                removed.untouched = Some(why);
             }
             CleanupPlan::Remove { database, project } => {
                 write.may_write()?;
@@ -159,7 +219,7 @@ impl Cleanup for ProjectCleanup {
                 let Setup {
                     pools, fingerprints, ..
                 } = &controller.setup;
-                removed.left = match database::remove(pools, &database, &project).await {
+                removed.left = match database::remove(pools, &database, &project, fingerprints).await {
                     Err(problem) if is_gone(&problem) => {
                         database::remove_orphans(pools, &database, &project, fingerprints).await?
                     }
@@ -177,11 +237,12 @@ impl Cleanup for ProjectCleanup {
         _: Timestamp,
     ) -> Report<SupabaseProjectStatus> {
         let mut status = project.status.clone().unwrap_or_default();
-        let left = &outcome.applied.left;
-        let what = match outcome.problem {
-            Some(problem) => problem.to_string(),
-            None if left.is_empty() => return Report::new(status),
-            None => format!("left in the database, because others use it: {}", left.join("; ")),
+        let Removed { left, untouched } = outcome.applied;
+        let what = match (outcome.problem, untouched) {
+            (Some(problem), _) => problem.to_string(),
+            (None, Some(why)) => format!("{why}; so this stays: {}", what_stays(project)),
+            (None, None) if left.is_empty() => return Report::new(status),
+            (None, None) => format!("left in the database, because others use it: {}", left.join("; ")),
         };
         let message = format!("Terminating resources: {what}");
         let is_news = status.message.as_deref() != Some(&message);
@@ -193,6 +254,37 @@ impl Cleanup for ProjectCleanup {
         }
         report
     }
+}
+
+/// Whether the namespace is being deleted. An operator that may not read namespaces does not delay their end.
+async fn ends(read: &Reader, namespace: &str) -> Result<bool, Problem> {
+    match read.get_cluster_wide::<Namespace>(namespace).await {
+        Ok(found) => Ok(found.is_none_or(|found| found.metadata.deletion_timestamp.is_some())),
+        Err(problem) if problem.is(Cause::Forbidden) => Ok(true),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// What a project that cannot reach its database leaves there, by its names.
+fn what_stays(project: &SupabaseProject) -> String {
+    let owner = format!(
+        "{}/{}",
+        project.metadata.namespace.as_deref().unwrap_or_default(),
+        project.name_any()
+    );
+    let suffix = project
+        .status
+        .as_ref()
+        .and_then(|status| status.login_suffix.as_deref());
+    let names = suffix.and_then(|suffix| Names::remembered(&owner, suffix));
+    let names = names.unwrap_or_else(|| Names::with_suffix(""));
+    let logins: BTreeSet<String> = Login::ALL.into_iter().map(|login| names.of(login)).collect();
+    let logins: Vec<String> = logins.into_iter().collect();
+    format!(
+        "the schemas of Supabase and _stanchion in the database, the database {} if there is one, and the logins {}",
+        names.internal_database(),
+        logins.join(", ")
+    )
 }
 
 /// Whether the database does not exist any more.
@@ -236,7 +328,8 @@ mod tests {
         ProjectCleanup::plan(&target, &found, &mut inputs).unwrap()
     }
 
-    /// Nothing is removed unless the spec requests it, and an invalid project has created nothing.
+    /// Nothing is removed unless the spec requests it. A spec that is invalid by now does not keep anything: only an
+    /// object that was valid once has the finalizer.
     #[test]
     fn a_project_leaves_as_it_asks_to() {
         let leaves = |spec: Value| {
@@ -251,16 +344,23 @@ mod tests {
             for (field, value) in spec.as_object().unwrap() {
                 object["spec"][field] = value.clone();
             }
-            let cleanup = ProjectCleanup::target(&serde_json::from_value(object).unwrap());
-            cleanup.map(|cleanup| cleanup.wanted.project_id())
+            match ProjectCleanup::target(&serde_json::from_value(object).unwrap()) {
+                CleanupTarget::NotRequested => "keeps",
+                CleanupTarget::NoDatabase => "cannot",
+                CleanupTarget::Requested(requested) if requested.project == "ns/it" => "removes",
+                CleanupTarget::Requested(_) => "removes another's",
+            }
         };
-        assert_eq!(leaves(json!({})), None);
+        assert_eq!(leaves(json!({})), "keeps");
+        assert_eq!(leaves(json!({"deletionPolicy": "Delete"})), "removes");
+        let invalid =
+            json!({"deletionPolicy": "Delete", "kong": {"image": "kong"}, "jwt": {"expiry": "soon"}});
+        assert_eq!(leaves(invalid), "removes");
+        let elsewhere = json!({"secretRef": {"name": "db", "namespace": "other"}});
         assert_eq!(
-            leaves(json!({"deletionPolicy": "Delete"})),
-            Some("ns/it".to_owned())
+            leaves(json!({"deletionPolicy": "Delete", "database": elsewhere})),
+            "cannot"
         );
-        let invalid = json!({"deletionPolicy": "Delete", "kong": {"image": "kong"}});
-        assert_eq!(leaves(invalid), None);
     }
 
     #[test]
@@ -271,6 +371,56 @@ mod tests {
         };
         assert_eq!(of, "ns/shop");
         assert!(matches!(plan(&project("Delete"), 6), CleanupPlan::Leave(_)));
+    }
+
+    #[test]
+    fn a_secret_that_is_gone_blocks_for_a_while_and_not_the_end_of_a_namespace() {
+        let target = ProjectCleanup::target(&project("Delete"));
+        let plan = |namespace_ends: bool, minutes: u64| {
+            let found = Found::NoAdministrator {
+                problem: Problem::dependency("DependencyValidationFailed", "database secret 'db' not found"),
+                namespace_ends,
+                waited: Duration::from_mins(minutes),
+            };
+            let mut inputs = Inputs {
+                now: Timestamp::UNIX_EPOCH,
+                random: &mut StdRng::seed_from_u64(1),
+            };
+            ProjectCleanup::plan(&target, &found, &mut inputs).unwrap()
+        };
+        assert!(matches!(plan(false, 4), CleanupPlan::Wait(_)));
+        assert!(matches!(plan(false, 6), CleanupPlan::Leave(_)));
+        assert!(matches!(plan(true, 0), CleanupPlan::Leave(_)));
+    }
+
+    #[test]
+    fn what_could_not_be_removed_is_named() {
+        let project = project("Delete");
+        let target = ProjectCleanup::target(&project);
+        let applied = Removed {
+            left: Vec::new(),
+            untouched: Some("database secret 'db' not found".into()),
+        };
+        let outcome = CleanupOutcome {
+            target: &target,
+            observed: None,
+            applied: &applied,
+            problem: None,
+            blocked: false,
+        };
+        let events = ProjectCleanup::report(&project, &outcome, Timestamp::UNIX_EPOCH).events;
+        let [event] = events.as_slice() else {
+            panic!("one event: {events:?}")
+        };
+        assert_eq!(event.reason, "CleanupIncomplete");
+        for words in [
+            "database secret 'db' not found",
+            "_stanchion",
+            "authenticator",
+            "supabase_auth_admin",
+        ] {
+            assert!(event.note.contains(words), "{words}: {}", event.note);
+        }
     }
 
     /// The wait begins with the first attempt, and another project does not inherit it.
@@ -295,6 +445,7 @@ mod tests {
         let report = |left: &[&str]| {
             let applied = Removed {
                 left: left.iter().map(ToString::to_string).collect(),
+                untouched: None,
             };
             let outcome = CleanupOutcome {
                 target: &target,

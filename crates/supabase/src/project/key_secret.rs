@@ -34,6 +34,7 @@ pub(crate) fn stored_passwords(wanted: &Wanted, read: &Read, seal: &Arc<Fingerpr
         complete: logins.iter().all(|login| password(*login).is_some()),
         request: database::Request {
             project: wanted.project_id(),
+            uid: wanted.uid.clone(),
             key: Arc::clone(seal),
             passwords: logins
                 .into_iter()

@@ -280,8 +280,7 @@ async fn everything(
 
 /// The objects that the spec names.
 async fn named(reader: &Reader, wanted: &Wanted) -> Result<(Read, Option<HTTPRoute>), Problem> {
-    let secrets = wanted.secret_names().into_iter().collect();
-    let fetch = secrets::fetch(reader, secrets, wanted.config_maps());
+    let fetch = secrets::fetch(reader, wanted.to_read());
     let (fetched, route) = tokio::try_join!(fetch, route(reader, wanted))?;
     Ok((secrets::read(&fetched, wanted)?, route))
 }

@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use secrecy::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
 use stanchion_api::instance::TlsMode;
 use stanchion_kernel::{Problem, Reader};
 use stanchion_postgres as pg;
 
 use super::reasons::ReadyReason;
-use super::target::Wanted;
+use super::target::{Administrator, ToRead, Wanted};
 use crate::components::{Address, Bucket, CLIENT_ID, CLIENT_SECRET, ConfigMaps};
 use crate::dependencies::s3::Store;
+use crate::keys::hex_text;
 
 /// The keys of the Secret with the database's administrator.
 pub(crate) const DATABASE_KEYS: &[&str] = &["host", "port", "database", "username", "password"];
@@ -20,6 +21,8 @@ pub(crate) const DATABASE_KEYS: &[&str] = &["host", "port", "database", "usernam
 pub(crate) const STORAGE_KEYS: &[&str] = &["endpoint", "region", "bucket", "accessKeyId", "secretAccessKey"];
 /// The keys of the Secret with the mail server.
 pub(crate) const SMTP_KEYS: &[&str] = &["host", "port", "username", "password", "from"];
+/// The keys of that Secret that Auth's pods read.
+const SMTP_RAW: &[&str] = &["host", "port", "username", "password", "from", "senderName"];
 /// The keys of the Secret with the dashboard's password.
 pub(crate) const DASHBOARD_KEYS: &[&str] = &["username", "password"];
 /// The shortest signing secret that is accepted.
@@ -48,35 +51,114 @@ pub struct Read {
 type Values = BTreeMap<String, SecretString>;
 
 /// The existing Secrets and `ConfigMaps`, by name.
+#[derive(Default)]
 pub(crate) struct Fetched {
-    secrets: BTreeMap<String, Option<Secret>>,
+    secrets: BTreeMap<String, Secret>,
+    /// Digests of the values that `extraEnv` names.
+    digests: BTreeMap<String, Values>,
     config: ConfigMaps,
+    /// The size of everything that was read.
+    bytes: usize,
 }
 
-/// Reads everything that is named, in parallel, and registers it as a dependency.
-pub(crate) async fn fetch(
-    reader: &Reader,
-    secrets: BTreeSet<String>,
-    maps: BTreeSet<String>,
-) -> Result<Fetched, Problem> {
-    let secrets = secrets.into_iter().map(async |name| {
-        let secret: Option<Secret> = reader.get(&name).await?;
-        Ok::<_, Problem>((name, secret))
-    });
-    let maps = maps.into_iter().map(async |name| {
-        let map: Option<ConfigMap> = reader.get(&name).await?;
-        Ok::<_, Problem>(map.map(|map| (name, map.data.unwrap_or_default())))
-    });
-    let (secrets, maps) = tokio::try_join!(try_join_all(secrets), try_join_all(maps))?;
-    Ok(Fetched {
-        secrets: secrets.into_iter().collect(),
-        config: maps.into_iter().flatten().collect(),
-    })
+/// The most bytes of Secrets and `ConfigMaps` that a pass reads: any namespace may have many, and all share the
+/// operator's memory.
+const MOST_BYTES: usize = 8 << 20;
+
+/// Reads everything that is named, one object after the other, and registers it as a dependency.
+pub(crate) async fn fetch(reader: &Reader, wanted: ToRead) -> Result<Fetched, Problem> {
+    let mut fetched = Fetched::default();
+    let names: BTreeSet<&String> = wanted.secrets.iter().chain(wanted.secret_keys.keys()).collect();
+    for name in names {
+        if let Some(secret) = reader.get::<Secret>(name).await? {
+            fetched.add_secret(name, secret, &wanted)?;
+        }
+    }
+    let names: BTreeSet<&String> = wanted
+        .config_maps
+        .iter()
+        .chain(wanted.config_keys.keys())
+        .collect();
+    for name in names {
+        if let Some(map) = reader.get::<ConfigMap>(name).await? {
+            fetched.add_config_map(name, map, &wanted)?;
+        }
+    }
+    Ok(fetched)
 }
 
 impl Fetched {
+    /// Keeps a Secret, or only digests of the named keys: pods read those values themselves.
+    fn add_secret(&mut self, name: &str, secret: Secret, wanted: &ToRead) -> Result<(), Problem> {
+        let sizes = secret.data.iter().flatten();
+        self.count(sizes.map(|(key, value)| key.len() + value.0.len()).sum())?;
+        if let Some(keys) = wanted.secret_keys.get(name) {
+            let values = secret.data.iter().flatten();
+            let digests = values
+                .filter(|(key, _)| keys.contains(*key))
+                .map(|(key, value)| (key.clone(), hex_text(&Sha256::digest(&value.0)).into()));
+            self.digests.insert(name.to_owned(), digests.collect());
+        }
+        if wanted.secrets.contains(name) {
+            self.secrets.insert(name.to_owned(), secret);
+        }
+        Ok(())
+    }
+
+    /// Keeps a `ConfigMap`, or only the named keys of it.
+    fn add_config_map(&mut self, name: &str, map: ConfigMap, wanted: &ToRead) -> Result<(), Problem> {
+        let text = map
+            .data
+            .iter()
+            .flatten()
+            .map(|(key, value)| key.len() + value.len());
+        let binary = map.binary_data.iter().flatten();
+        self.count(
+            text.chain(binary.map(|(key, value)| key.len() + value.0.len()))
+                .sum(),
+        )?;
+        let mut values = map.data.unwrap_or_default();
+        if let Some(keys) = wanted
+            .config_keys
+            .get(name)
+            .filter(|_| !wanted.config_maps.contains(name))
+        {
+            values.retain(|key, _| keys.contains(key));
+        }
+        self.config.insert(name.to_owned(), values);
+        Ok(())
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), Problem> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MOST_BYTES {
+            return Err(missing(format!(
+                "the Secrets and ConfigMaps that the spec names hold more than {} MiB, which is more than the operator \
+                 reads for one project: name smaller ones",
+                MOST_BYTES >> 20
+            )));
+        }
+        Ok(())
+    }
+
     pub(crate) fn secret(&self, name: &str) -> Option<&Secret> {
-        self.secrets.get(name)?.as_ref()
+        self.secrets.get(name)
+    }
+
+    /// The same as [`values`](Self::values), for keys whose values pods read themselves: with a line break at its end
+    /// they would use another value than the operator checks.
+    fn raw_values(&self, name: &str, what: &str, keys: &[&str], raw: &[&str]) -> Result<Values, Problem> {
+        let values = self.values(name, what, keys)?;
+        let is_broken = |key: &&&str| {
+            let value = values.get(**key).map_or("", |value| value.expose_secret());
+            value.ends_with(['\n', '\r'])
+        };
+        match raw.iter().find(is_broken) {
+            Some(key) => Err(missing(format!(
+                "{what} secret: the value of '{key}' ends in a line break; pods would use it with the value: remove it"
+            ))),
+            None => Ok(values),
+        }
     }
 
     /// The values of a Secret; every key must have a value.
@@ -102,15 +184,17 @@ impl Fetched {
         let secrets = values.keys().filter_map(|key| key.strip_suffix(CLIENT_ID));
         let secrets: Vec<String> = secrets.map(|name| format!("{name}{CLIENT_SECRET}")).collect();
         let secrets: Vec<&str> = secrets.iter().map(String::as_str).collect();
-        self.values(name, WHAT, &secrets)
+        let raw: Vec<&str> = values.keys().map(String::as_str).collect();
+        self.raw_values(name, WHAT, &secrets, &raw)
     }
 }
 
 /// Interprets what was read.
 pub(crate) fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> {
     let names = &wanted.secrets;
-    let (address, target) = administrator(fetched, wanted)?;
-    let storage = fetched.values(&names.storage, "storage", STORAGE_KEYS)?;
+    let (address, target) = administrator(fetched, &wanted.administrator())?;
+    let raw = &["accessKeyId", "secretAccessKey"];
+    let storage = fetched.raw_values(&names.storage, "storage", STORAGE_KEYS, raw)?;
     let (bucket, store) = storage_of(wanted, &storage);
     let own_secret = match &wanted.spec.jwt.secret_ref {
         Some(own) => Some(signing_secret(
@@ -120,12 +204,17 @@ pub(crate) fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> 
         None => None,
     };
     let mut others = BTreeMap::from([(names.storage.clone(), storage)]);
-    for (name, what, keys) in [
-        (&names.smtp, "SMTP", SMTP_KEYS),
-        (&names.dashboard, "dashboard basic auth", DASHBOARD_KEYS),
+    for (name, what, keys, raw) in [
+        (&names.smtp, "SMTP", SMTP_KEYS, SMTP_RAW),
+        (
+            &names.dashboard,
+            "dashboard basic auth",
+            DASHBOARD_KEYS,
+            DASHBOARD_KEYS,
+        ),
     ] {
         if let Some(name) = name {
-            others.insert(name.clone(), fetched.values(name, what, keys)?);
+            others.insert(name.clone(), fetched.raw_values(name, what, keys, raw)?);
         }
     }
     if let Some(name) = &names.oauth {
@@ -141,8 +230,8 @@ pub(crate) fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> 
     }
     // Pods report the keys that they wait for; they are replaced when those appear or change.
     for name in wanted.extra_secrets() {
-        let values = fetched.secret(&name).map(values_of).unwrap_or_default();
-        others.entry(name).or_insert(values);
+        let digests = fetched.digests.get(&name).cloned().unwrap_or_default();
+        others.entry(name).or_insert(digests);
     }
     let mut maps = wanted.needs().flat_map(|needs| needs.config_maps);
     if let Some(needed) = maps.find(|needed| !fetched.config.contains_key(&needed.name)) {
@@ -164,10 +253,10 @@ pub(crate) fn read(fetched: &Fetched, wanted: &Wanted) -> Result<Read, Problem> 
 /// The address of the database, and the administrator's connection.
 pub(crate) fn administrator(
     fetched: &Fetched,
-    wanted: &Wanted,
+    wanted: &Administrator,
 ) -> Result<(Address, pg::ConnectionConfig), Problem> {
-    let database = fetched.values(&wanted.secrets.database, "database", DATABASE_KEYS)?;
-    let pem = match &wanted.spec.database.ca_secret_ref {
+    let database = fetched.values(&wanted.secret, "database", DATABASE_KEYS)?;
+    let pem = match &wanted.ca {
         Some(ca) => {
             let values = fetched.values(&ca.name, "database CA", &[ca.key.as_str()])?;
             Some(text(&values, &ca.key))
@@ -200,7 +289,7 @@ fn text(values: &Values, key: &str) -> String {
 }
 
 fn database_of(
-    wanted: &Wanted,
+    wanted: &Administrator,
     values: &Values,
     ca: Option<String>,
 ) -> Result<(Address, pg::ConnectionConfig), Problem> {
@@ -214,7 +303,7 @@ fn database_of(
         port,
         name: text(values, "database"),
     };
-    let mode = match wanted.spec.database.ssl_mode {
+    let mode = match wanted.mode {
         TlsMode::Disable => pg::TlsMode::Disable,
         TlsMode::Prefer => pg::TlsMode::Prefer,
         TlsMode::Require => pg::TlsMode::Require,
@@ -256,4 +345,113 @@ fn signing_secret(values: &Values, key: &str) -> Result<SecretString, Problem> {
         )));
     }
     Ok(secret.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use k8s_openapi::ByteString;
+
+    use super::*;
+
+    fn secret(values: &[(&str, usize)]) -> Secret {
+        let data = values
+            .iter()
+            .map(|(key, size)| ((*key).to_owned(), ByteString(vec![b'x'; *size])));
+        Secret {
+            data: Some(data.collect()),
+            ..Secret::default()
+        }
+    }
+
+    fn extra(name: &str, key: &str) -> ToRead {
+        let keys = BTreeSet::from([key.to_owned()]);
+        ToRead {
+            secret_keys: BTreeMap::from([(name.to_owned(), keys.clone())]),
+            config_keys: BTreeMap::from([(name.to_owned(), keys)]),
+            ..ToRead::default()
+        }
+    }
+
+    /// A namespace with many large Secrets must not fill the memory that all namespaces share.
+    #[test]
+    fn of_a_secret_that_only_pods_read_a_digest_of_the_named_key_stays() {
+        let mut fetched = Fetched::default();
+        let large = secret(&[("token", 400_000), ("other", 600_000)]);
+        fetched
+            .add_secret("large", large, &extra("large", "token"))
+            .unwrap();
+        assert!(fetched.secret("large").is_none());
+        let kept = &fetched.digests["large"];
+        let kept: Vec<(&str, usize)> = kept
+            .iter()
+            .map(|(key, value)| (key.as_str(), value.expose_secret().len()))
+            .collect();
+        assert_eq!(kept, [("token", 64)]);
+        let mut other = Fetched::default();
+        let changed = secret(&[("token", 400_001)]);
+        other
+            .add_secret("large", changed, &extra("large", "token"))
+            .unwrap();
+        assert_ne!(
+            fetched.digests["large"]["token"].expose_secret(),
+            other.digests["large"]["token"].expose_secret()
+        );
+    }
+
+    #[test]
+    fn of_a_config_map_that_only_pods_read_the_named_key_stays() {
+        let mut fetched = Fetched::default();
+        let data = [("level", "info"), ("other", "x")].map(|(key, value)| (key.into(), value.into()));
+        let map = ConfigMap {
+            data: Some(data.into()),
+            ..ConfigMap::default()
+        };
+        fetched
+            .add_config_map("settings", map, &extra("settings", "level"))
+            .unwrap();
+        let kept: Vec<&str> = fetched.config["settings"].keys().map(String::as_str).collect();
+        assert_eq!(kept, ["level"]);
+    }
+
+    #[test]
+    fn a_pass_reads_a_bounded_number_of_bytes() {
+        let mut fetched = Fetched::default();
+        let add = |fetched: &mut Fetched, name: String| {
+            let wanted = extra(&name, "token");
+            fetched.add_secret(&name, secret(&[("token", 1_000_000)]), &wanted)
+        };
+        let results: Vec<_> = (0..9)
+            .map(|number| add(&mut fetched, format!("s{number}")))
+            .collect();
+        assert!(results.iter().take(8).all(Result::is_ok));
+        let problem = results.last().unwrap().as_ref().unwrap_err();
+        assert!(problem.message.contains("more than 8 MiB"), "{problem}");
+    }
+
+    #[test]
+    fn a_value_that_pods_read_does_not_end_in_a_line_break() {
+        let mut fetched = Fetched::default();
+        let data = [
+            ("accessKeyId", "id"),
+            ("secretAccessKey", "key\n"),
+            ("region", "eu\n"),
+        ]
+        .map(|(key, value)| (key.to_owned(), ByteString(value.into())));
+        let storage = Secret {
+            data: Some(data.into()),
+            ..Secret::default()
+        };
+        fetched.secrets.insert("s3".into(), storage);
+        let raw = &["accessKeyId", "secretAccessKey"];
+        let problem = fetched.raw_values("s3", "storage", &[], raw).unwrap_err();
+        assert!(
+            problem
+                .message
+                .starts_with("storage secret: the value of 'secretAccessKey' ends in a line break"),
+            "{problem}"
+        );
+        assert!(fetched.raw_values("s3", "storage", &[], &["accessKeyId"]).is_ok());
+    }
 }

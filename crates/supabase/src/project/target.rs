@@ -1,12 +1,14 @@
 //! What a `SupabaseProject` requests, validated.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::EnvVar;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
-use stanchion_api::SupabaseProjectSpec;
+use stanchion_api::instance::{CaSecretRef, TlsMode};
 use stanchion_api::supabase::{Phase, SecretReference};
+use stanchion_api::{SupabaseProject, SupabaseProjectSpec};
 
 use crate::components::{self, Needs, environment};
 use crate::database::{Login, Names};
@@ -15,6 +17,7 @@ use crate::database::{Login, Names};
 pub struct Wanted {
     pub name: String,
     pub namespace: String,
+    pub uid: String,
     /// The valid spec.
     pub spec: SupabaseProjectSpec,
     /// The Secrets that it names.
@@ -43,9 +46,80 @@ pub struct References {
     pub dashboard: Option<String>,
 }
 
+/// The administrator's login, as far as the spec describes it. A deleted project needs nothing else of its spec.
+pub(crate) struct Administrator {
+    pub namespace: String,
+    /// The Secret with the address and the password.
+    pub secret: String,
+    /// The server's authority.
+    pub ca: Option<CaSecretRef>,
+    pub mode: TlsMode,
+}
+
+impl Administrator {
+    /// The administrator of an object that may be invalid otherwise. `None` if it names no Secret of its namespace.
+    pub(crate) fn of(project: &SupabaseProject) -> Option<Self> {
+        let (database, namespace) = (&project.spec.database, project.metadata.namespace.clone()?);
+        let other = database.secret_ref.namespace.as_deref();
+        let is_other = other.is_some_and(|other| !other.is_empty() && other != namespace);
+        let secret = name(&database.secret_ref).filter(|_| !is_other)?;
+        Some(Self {
+            secret,
+            namespace,
+            ca: database.ca_secret_ref.clone(),
+            mode: database.ssl_mode,
+        })
+    }
+
+    /// What is read for it.
+    pub(crate) fn to_read(&self) -> ToRead {
+        let ca = self.ca.as_ref().map(|ca| ca.name.clone());
+        ToRead {
+            secrets: ca.into_iter().chain([self.secret.clone()]).collect(),
+            ..ToRead::default()
+        }
+    }
+}
+
+/// The objects that a pass reads. Of those that only `extraEnv` names, nothing but the named keys matters.
+#[derive(Debug, Default)]
+pub(crate) struct ToRead {
+    pub secrets: BTreeSet<String>,
+    pub secret_keys: BTreeMap<String, BTreeSet<String>>,
+    pub config_maps: BTreeSet<String>,
+    pub config_keys: BTreeMap<String, BTreeSet<String>>,
+}
+
 impl Wanted {
+    /// Everything that a reconcile reads.
+    pub(crate) fn to_read(&self) -> ToRead {
+        let needed = self.needs().flat_map(|needs| needs.config_maps);
+        ToRead {
+            secrets: self.own_secrets().collect(),
+            secret_keys: by_name(self.extra_env(environment::secrets)),
+            config_maps: needed.map(|needed| needed.name).collect(),
+            config_keys: by_name(self.extra_env(environment::config_maps)),
+        }
+    }
+
+    /// The administrator of its database.
+    pub(crate) fn administrator(&self) -> Administrator {
+        let database = &self.spec.database;
+        Administrator {
+            namespace: self.namespace.clone(),
+            secret: self.secrets.database.clone(),
+            ca: database.ca_secret_ref.clone(),
+            mode: database.ssl_mode,
+        }
+    }
+
     /// Every Secret that is read, including the project's own.
     pub(crate) fn secret_names(&self) -> Vec<String> {
+        self.own_secrets().chain(self.extra_secrets()).collect()
+    }
+
+    /// The Secrets that fields of the spec name, and the project's own.
+    fn own_secrets(&self) -> impl Iterator<Item = String> {
         let named = &self.secrets;
         let ca = self
             .spec
@@ -64,13 +138,11 @@ impl Wanted {
             )
             .chain(ca)
             .chain(own)
-            .chain(self.extra_secrets())
             .chain(
                 self.needs()
                     .flat_map(|needs| needs.secrets)
                     .map(|needed| needed.name),
             )
-            .collect()
     }
 
     /// A digest of everything that decides which Secrets are read and what is taken from them.
@@ -99,15 +171,22 @@ impl Wanted {
 
     /// The Secrets that `extraEnv` refers to.
     pub(crate) fn extra_secrets(&self) -> BTreeSet<String> {
-        let variables = components::wanted(&self.spec).map(|(_, options)| &options.extra_env);
-        let named = variables.flat_map(|variables| environment::secrets(variables));
-        named.map(|(name, _)| name).collect()
+        self.extra_env(environment::secrets)
+            .map(|(name, _)| name)
+            .collect()
+    }
+
+    /// Names and keys of the objects of one kind that `extraEnv` refers to.
+    fn extra_env<'a, I: Iterator<Item = (String, String)>>(
+        &'a self,
+        of: impl Fn(&'a [EnvVar]) -> I,
+    ) -> impl Iterator<Item = (String, String)> {
+        components::wanted(&self.spec).flat_map(move |(_, options)| of(&options.extra_env))
     }
 
     /// The `ConfigMaps` that pods use.
     pub(crate) fn config_maps(&self) -> BTreeSet<String> {
-        let variables = components::wanted(&self.spec).map(|(_, options)| &options.extra_env);
-        let named = variables.flat_map(|variables| environment::config_maps(variables));
+        let named = self.extra_env(environment::config_maps);
         let needed = self.needs().flat_map(|needs| needs.config_maps);
         named
             .map(|(name, _)| name)
@@ -120,15 +199,6 @@ impl Wanted {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// The Secrets with the administrator's login.
-    pub(crate) fn administrator_secrets(&self) -> BTreeSet<String> {
-        let ca = self.spec.database.ca_secret_ref.as_ref();
-        ca.map(|ca| ca.name.clone())
-            .into_iter()
-            .chain([self.secrets.database.clone()])
-            .collect()
-    }
-
     /// The Secret with the project's keys.
     pub(crate) fn key_secret(&self) -> String {
         format!("{}-jwt", self.name)
@@ -138,7 +208,7 @@ impl Wanted {
 /// The status of earlier reconciles.
 #[derive(Default)]
 pub struct Before {
-    /// Whether an `HTTPRoute` existed.
+    /// Whether an `HTTPRoute` may exist.
     pub routed: bool,
     pub phase: Option<Phase>,
     /// The names of the project's logins, if that reconcile had this spec.
@@ -147,6 +217,14 @@ pub struct Before {
     pub said: Option<Timestamp>,
     /// Until when old keys are accepted.
     pub previous_until: Option<Timestamp>,
+}
+
+fn by_name(named: impl Iterator<Item = (String, String)>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, key) in named {
+        all.entry(name).or_default().insert(key);
+    }
+    all
 }
 
 /// The name in a reference.

@@ -4,9 +4,10 @@ use jiff::SignedDuration;
 use kube::ResourceExt as _;
 use stanchion_api::instance::TlsMode;
 use stanchion_api::loose::Loose;
-use stanchion_api::supabase::{Analytics, Functions, SecretReference, annotation};
+use stanchion_api::supabase::{Analytics, Functions, SecretReference, annotation, condition};
 use stanchion_api::{SupabaseProject, SupabaseProjectSpec, duration};
 use stanchion_kernel::Problem;
+use stanchion_kernel::condition::find;
 use stanchion_kernel::problem::Cause;
 
 use super::reasons::{NetworkReason, ReadyReason};
@@ -21,13 +22,6 @@ const NAME_LIMIT: usize = SERVICE_NAME - 1 - components::LONGEST_NAME;
 
 /// The target of an object that is not being deleted.
 pub(crate) fn validate(project: &SupabaseProject) -> Result<Wanted, Problem> {
-    let wanted = wanted(project)?;
-    kubernetes_types(&project.spec)?;
-    Ok(wanted)
-}
-
-/// The same without checks that concern only pods, for an object that is being deleted.
-pub(crate) fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
     let spec = &project.spec;
     if project.name_any().len() > NAME_LIMIT || project.name_any().contains('.') {
         return Err(invalid(format!(
@@ -40,20 +34,25 @@ pub(crate) fn wanted(project: &SupabaseProject) -> Result<Wanted, Problem> {
     scaling(spec)?;
     encryption(spec)?;
     code(spec)?;
+    public_url(spec)?;
+    kubernetes_types(spec)?;
     let grace = span(&spec.jwt.rotation_grace_period, "jwt.rotationGracePeriod")?;
     span(&spec.jwt.expiry, "jwt.expiry")?;
     let status = project.status.as_ref();
     Ok(Wanted {
         name: project.name_any(),
         namespace: project.namespace().unwrap_or_default(),
+        uid: project.uid().unwrap_or_default(),
         spec: spec.clone(),
         secrets,
         generation: project.metadata.generation,
         rotate: project.annotations().get(annotation::ROTATE_KEYS_AT).cloned(),
         grace,
         before: Before {
+            // A failure has its own reason, and says nothing about the route.
             routed: status.is_some_and(|status| {
-                NetworkReason::before(&status.conditions) == Some(NetworkReason::RouteConfigured)
+                find(&status.conditions, condition::NETWORK_READY).is_some()
+                    && NetworkReason::before(&status.conditions) != Some(NetworkReason::ServicesConfigured)
             }),
             phase: status.and_then(|status| status.phase),
             logins: status
@@ -168,6 +167,20 @@ fn encryption(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Auth and the dashboard build addresses from it, which browsers open.
+fn public_url(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
+    let url = spec.studio.public_url.as_deref().unwrap_or_default();
+    let host = ["https://", "http://"]
+        .iter()
+        .find_map(|scheme| url.strip_prefix(scheme));
+    if url.is_empty() || host.is_some_and(|host| !host.is_empty() && !host.starts_with('/')) {
+        return Ok(());
+    }
+    Err(invalid(
+        "spec.studio.publicUrl must begin with https:// or http://, followed by a host name",
+    ))
+}
+
 fn code(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
     let both = |functions: &Functions| {
         let source = &functions.source;
@@ -181,8 +194,7 @@ fn code(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The schema accepts any object where a Kubernetes type is expected. A deletion does not check these, because they
-/// concern pods.
+/// The schema accepts any object where a Kubernetes type is expected.
 fn kubernetes_types(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
     let of_component = components::ALL.iter().find_map(|component| {
         let options = (component.options)(spec)?;

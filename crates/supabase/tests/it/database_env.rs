@@ -174,6 +174,7 @@ fn with(logins: &[Login]) -> Request {
     let password = |login: &Login| (*login, SecretString::from(password(*login)));
     Request {
         project: "default/shop".to_owned(),
+        uid: "uid".to_owned(),
         passwords: logins.iter().map(password).collect::<BTreeMap<_, _>>(),
         key: Arc::clone(&KEY),
     }

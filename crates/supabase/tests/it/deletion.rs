@@ -10,11 +10,11 @@ use stanchion_supabase::database::{self, Login};
 use stanchion_testkit::postgres::{Version, versions};
 
 use crate::database_dump;
-use crate::database_env::{self, DatabaseEnv, full_request, pools, request_of, target};
+use crate::database_env::{self, DatabaseEnv, KEY, full_request, pools, request_of, target};
 use crate::test_env::TestEnv;
 
 async fn remove(db_env: &DatabaseEnv) -> Vec<String> {
-    database::remove(&pools(), &db_env.target(), "default/shop")
+    database::remove(&pools(), &db_env.target(), "default/shop", &KEY)
         .await
         .unwrap()
 }
@@ -202,7 +202,9 @@ async fn another_project_keeps_working() {
     assert_eq!(again.ran, [""; 0]);
     // Somebody else's database is never changed.
     assert_eq!(
-        database::remove(&pools(), &other, "default/shop").await.unwrap(),
+        database::remove(&pools(), &other, "default/shop", &KEY)
+            .await
+            .unwrap(),
         [""; 0]
     );
     assert_eq!(
@@ -228,7 +230,9 @@ async fn a_plain_administrator_can_do_it() {
         database_env::initialise(&pools(), &boss, &full_request())
             .await
             .unwrap();
-        let left = database::remove(&pools(), &boss, "default/shop").await.unwrap();
+        let left = database::remove(&pools(), &boss, "default/shop", &KEY)
+            .await
+            .unwrap();
         assert_eq!(left, [""; 0], "{version}");
         let roles = "SELECT rolname FROM pg_roles WHERE rolname !~ '^pg_' ORDER BY 1";
         assert_eq!(db_env.column(roles).await, ["boss", "postgres"], "{version}");
@@ -302,6 +306,70 @@ async fn the_policy_decides_and_holds_nothing_up_unless_it_must() {
     assert_eq!(project.finalizers(), ["supabase.strrl.dev/finalizer"]);
     go(&env).await;
     assert_eq!(env.db_env.scalar(SCHEMAS).await, "0");
+}
+
+/// Only an object that was valid once has the finalizer: what it created goes, whatever its spec says by now.
+#[tokio::test]
+async fn a_project_that_became_invalid_is_cleaned_up() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.project("shop", policy("Delete")).await;
+    env.running("shop").await;
+    let invalid = json!({ "spec": { "kong": { "image": "kong" } } });
+    env.patch::<SupabaseProject>("shop", invalid).await;
+    go(&env).await;
+    assert_eq!(env.db_env.scalar(SCHEMAS).await, "0");
+}
+
+/// The deletion waits for the Secret for a while, and says so; with the Secret it goes on.
+#[tokio::test]
+async fn a_deletion_says_that_it_lacks_the_administrators_secret() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.project("shop", policy("Delete")).await;
+    env.running("shop").await;
+    env.delete::<Secret>("db").await;
+    env.delete::<SupabaseProject>("shop").await;
+    let reported = async || {
+        let events = env.events("shop").await;
+        events.iter().any(|[_, reason, note]| {
+            reason == "CleanupIncomplete" && note.contains("database secret 'db' not found")
+        })
+    };
+    env.wait().eventually("an event", reported).await;
+    env.secret("db", env.database_secret()).await;
+    let projects = env.api::<SupabaseProject>();
+    Box::pin(env.wait().gone(&projects, "shop")).await;
+    assert_eq!(env.db_env.scalar(SCHEMAS).await, "0");
+}
+
+/// Somebody who can write to the record has no other role of the server dropped.
+#[tokio::test]
+async fn a_role_that_the_operator_cannot_have_created_stays() {
+    for version in versions() {
+        let db_env = DatabaseEnv::new(version).await;
+        db_env.execute("COMMENT ON DATABASE shop IS 'see the wiki'").await;
+        db_env.initialise(&full_request()).await.unwrap();
+        let comment = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = 'shop'";
+        let marked = db_env.scalar(comment).await;
+        let begin = "see the wiki [stanchion SupabaseProject default/shop uid adopted v";
+        assert!(marked.starts_with(begin), "{version}: {marked}");
+        assert!(
+            db_env.inspect(&full_request()).await.unwrap().is_some(),
+            "{version}"
+        );
+        db_env
+            .execute(
+                "CREATE ROLE payroll LOGIN; INSERT INTO _stanchion.made VALUES ('role', 'payroll'); \
+                 CREATE SCHEMA hr; INSERT INTO _stanchion.made VALUES ('schema', 'hr')",
+            )
+            .await;
+        assert_eq!(remove(&db_env).await, [""; 0], "{version}");
+        let left = "SELECT count(*) FROM pg_roles r, pg_namespace n \
+                    WHERE r.rolname = 'payroll' AND r.rolcanlogin AND n.nspname = 'hr'";
+        assert_eq!(db_env.scalar(left).await, "1", "{version}");
+        assert_eq!(db_env.scalar(comment).await, "see the wiki", "{version}");
+    }
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ async fn logins_of_a_database_that_somebody_dropped_are_removed() {
         db_env.server.execute("postgres", "CREATE DATABASE shop").await;
         db_env.initialise(&full_request()).await.unwrap();
         assert_eq!(
-            database::remove(&pools(), &db_env.target(), "default/shop")
+            database::remove(&pools(), &db_env.target(), "default/shop", &KEY)
                 .await
                 .unwrap(),
             [""; 0],

@@ -213,3 +213,35 @@ async fn a_step_of_another_version_is_left_alone() {
         .await;
     assert_eq!(db_env.initialise(&request()).await.unwrap().ran, ["publication"]);
 }
+
+/// Upstream's analytics and pooler logged in as the superuser, who owns what they made.
+#[tokio::test]
+async fn analytics_and_the_pooler_own_what_the_administrator_made_for_them() {
+    for version in extremes() {
+        let db_env = DatabaseEnv::new(version).await;
+        db_env.execute("CREATE DATABASE _supabase").await;
+        let made = "CREATE SCHEMA _analytics; CREATE TABLE _analytics.schema_migrations (version bigint PRIMARY KEY); \
+                    CREATE TABLE _analytics.events (id serial); CREATE VIEW _analytics.recent AS SELECT 1; \
+                    CREATE TYPE _analytics.level AS ENUM ('info'); \
+                    CREATE FUNCTION _analytics.f() RETURNS int LANGUAGE sql AS 'SELECT 1'; \
+                    CREATE SCHEMA _supavisor; CREATE TABLE _supavisor.schema_migrations (version bigint); \
+                    CREATE ROLE other; CREATE TABLE _supavisor.others (id int); ALTER TABLE _supavisor.others OWNER TO other; \
+                    CREATE TABLE public.mine (id int)";
+        db_env.server.execute("_supabase", made).await;
+        db_env.initialise(&full_request()).await.unwrap();
+        let owners = "SELECT string_agg(DISTINCT owner, ',' ORDER BY owner) FROM ( \
+                      SELECT relowner::regrole::text FROM pg_class WHERE relnamespace = to_regnamespace($$SCHEMA$$) \
+                      UNION ALL SELECT proowner::regrole::text FROM pg_proc WHERE pronamespace = to_regnamespace($$SCHEMA$$) \
+                      UNION ALL SELECT typowner::regrole::text FROM pg_type WHERE typnamespace = to_regnamespace($$SCHEMA$$) \
+                      ) AS o (owner)";
+        for (schema, expected) in [
+            ("_analytics", "supabase_analytics_admin"),
+            ("_supavisor", "other,supabase_pooler_admin"),
+            ("public", "postgres"),
+        ] {
+            let owners = owners.replace("SCHEMA", schema);
+            let found = db_env.server.scalar("_supabase", &owners).await;
+            assert_eq!(found.as_deref(), Some(expected), "{version}: {schema}");
+        }
+    }
+}

@@ -91,3 +91,27 @@ async fn what_is_not_there_yet_holds_nothing_up() {
     config_map(&env, "one").await;
     assert_eq!(roll(&env, "shop-meta", meta, &before).await, ["shop-meta"]);
 }
+
+/// All namespaces share the operator's memory.
+#[tokio::test]
+async fn a_project_that_names_too_much_is_refused_and_continues_with_less() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    let large = "x".repeat(900_000);
+    let mut variables = Vec::new();
+    for number in 0..10 {
+        let name = format!("large-{number}");
+        env.secret(&name, json!({ "more": large })).await;
+        variables.push(json!({
+            "name": format!("MORE_{number}"), "valueFrom": { "secretKeyRef": { "name": name, "key": "more" } },
+        }));
+    }
+    env.project("shop", json!({ "meta": { "extraEnv": variables } }))
+        .await;
+    let says = "Dependency validation failed: the Secrets and ConfigMaps that the spec names hold more than 8 MiB, which is \
+                more than the operator reads for one project: name smaller ones";
+    env.says("shop", says).await;
+    env.project("shop", json!({ "meta": { "extraEnv": variables[..5] } }))
+        .await;
+    env.running("shop").await;
+}

@@ -14,6 +14,11 @@ use crate::keys::names as key;
 use crate::keys::token::Role;
 use expressions::{ApiKey, api_keys};
 
+/// Kong's working directory: its default one belongs to the image's own user, whose id differs between images.
+const PREFIX: &str = "/var/lib/kong";
+/// The directory of the configuration with the values.
+const CONFIGURATION: &str = "/var/lib/kong-config";
+
 pub(super) const COMPONENT: Component = Component {
     name: "kong",
     field: "kong",
@@ -57,7 +62,7 @@ pub(super) const COMPONENT: Component = Component {
                 ("kong-entrypoint.sh", include_str!("entrypoint.sh").to_owned()),
             ],
         }),
-        scratch: vec!["/var/lib/kong-config"],
+        scratch: vec![CONFIGURATION, PREFIX],
         mounts: Vec::new(),
     },
 };
@@ -66,7 +71,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
     let keys = project.key_secret();
     env.set_all(&[
         ("KONG_DATABASE", "off"),
-        ("KONG_DECLARATIVE_CONFIG", "/var/lib/kong-config/kong.yml"),
+        ("KONG_PREFIX", PREFIX),
         ("KONG_PROXY_ACCESS_LOG", "/dev/stdout combined"),
         ("KONG_PROXY_ERROR_LOG", "/dev/stderr"),
         ("KONG_ADMIN_LISTEN", "off"),
@@ -83,6 +88,7 @@ fn environment(project: &Project<'_>, env: &mut Environment) {
         ("KONG_NGINX_PROXY_PROXY_BUFFER_SIZE", "160k"),
         ("KONG_NGINX_PROXY_PROXY_BUFFERS", "64 160k"),
     ]);
+    env.set("KONG_DECLARATIVE_CONFIG", format!("{CONFIGURATION}/kong.yml"));
     for ApiKey { variable, key, .. } in api_keys(project) {
         env.secret(variable, &keys, key);
     }

@@ -30,6 +30,7 @@ fn random() -> StdRng {
 fn request() -> Request {
     Request {
         project: "default/shop".to_owned(),
+        uid: "uid".to_owned(),
         passwords: [(Login::Rest, "a password".to_owned().into())].into(),
         key: Arc::clone(&KEY),
     }
@@ -48,6 +49,9 @@ fn done() -> Catalog {
         };
         catalog.steps.insert(step.number, recorded);
     }
+    let marked = ownership::mark("shop", "", &request()).unwrap().to_string();
+    let comment = marked.split_once(" IS '").unwrap().1.strip_suffix('\'').unwrap();
+    comment.clone_into(&mut catalog.database.comment);
     let verifier = stanchion_postgres::scram::verifier(&"a password".to_owned().into(), &[7; 16]);
     catalog.verifiers.insert("authenticator".to_owned(), verifier);
     for role in roles::TABLE.iter().filter(|role| role.always) {
@@ -118,7 +122,7 @@ fn an_internal_database_that_is_gone_is_made_anew() {
     let pending = pending(&done(), &request, &mut random()).unwrap();
     assert!(pending.creates_database);
     let names: Vec<_> = pending.internal.iter().map(|step| step.name).collect();
-    assert_eq!(names, ["schema of the pooler"]);
+    assert_eq!(names, ["schema of the pooler", "objects of the pooler"]);
 }
 
 /// The record of what the operator created is lost with a database; the marks of the logins are not.
@@ -136,6 +140,7 @@ fn what_was_created_for_an_earlier_database_is_recorded_in_the_new_one() {
             oid: internal_oid,
             owner: "boss".to_owned(),
             superuser: true,
+            comment: String::new(),
         };
         catalog.database.internal.insert(internal.to_owned(), found);
         let all = left(&catalog).into_iter();

@@ -20,6 +20,7 @@ const STEP: Step = Step {
 
 const EXTENSION: &str = include_str!("0030_extension.sql");
 const INTERNAL_SCHEMA: &str = include_str!("1010_internal_schema.sql");
+const INTERNAL_HANDOVER: &str = include_str!("1020_internal_handover.sql");
 
 /// The schemas of the services.
 const SCHEMAS: &[Thing] = &[
@@ -275,6 +276,32 @@ pub(in crate::database) const TABLE: &[Step] = &[
         when: When::Login(Login::Pooler),
         touches: &[Thing::schema("_supavisor")],
         sql: INTERNAL_SCHEMA,
+        settings: &[
+            ("stanchion.schema", "_supavisor"),
+            ("stanchion.schema_owner", Login::Pooler.setting()),
+        ],
+        ..STEP
+    },
+    Step {
+        number: 1020,
+        name: "objects of analytics",
+        place: Place::Internal,
+        when: When::Login(Login::Analytics),
+        touches: &[Thing::schema("_analytics")],
+        sql: INTERNAL_HANDOVER,
+        settings: &[
+            ("stanchion.schema", "_analytics"),
+            ("stanchion.schema_owner", Login::Analytics.setting()),
+        ],
+        ..STEP
+    },
+    Step {
+        number: 1021,
+        name: "objects of the pooler",
+        place: Place::Internal,
+        when: When::Login(Login::Pooler),
+        touches: &[Thing::schema("_supavisor")],
+        sql: INTERNAL_HANDOVER,
         settings: &[
             ("stanchion.schema", "_supavisor"),
             ("stanchion.schema_owner", Login::Pooler.setting()),

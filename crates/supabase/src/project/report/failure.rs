@@ -1,5 +1,6 @@
 //! Reports a failed reconcile.
 
+use jiff::Timestamp;
 use stanchion_api::SupabaseProject;
 use stanchion_api::supabase::{Phase, SupabaseProjectStatus, condition};
 use stanchion_kernel::condition::{Conditions, Truth};
@@ -10,7 +11,7 @@ use stanchion_kernel::{Class, Problem, Report};
 use super::super::apply::Stage;
 use super::super::observe::Observed;
 use super::super::reasons::ReadyReason;
-use super::ProjectOutcome;
+use super::{ProjectOutcome, components};
 
 /// For each step that can fail: the phase, the prefix of the message, the reason of `Ready`, and the event.
 fn words(stage: Stage) -> (Phase, &'static str, ReadyReason, &'static str) {
@@ -49,6 +50,7 @@ pub(super) fn report(
     conditions: &mut Conditions,
     outcome: &ProjectOutcome<'_>,
     problem: &Problem,
+    now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
     let (meanwhile, prefix, reason, event) = if problem.is(Cause::InvalidSpec) {
         (
@@ -64,9 +66,21 @@ pub(super) fn report(
     let checks = outcome.observed.and_then(Observed::checks);
     let contact_lost = checks.is_some_and(|(postgres, s3)| postgres.is_lost() || s3.is_lost());
     let same_spec = status.observed_generation == project.metadata.generation;
+    // The children are in the cache: their view is current, whatever else failed. A project that was never deployed has
+    // none to report.
+    let seen = outcome.target.zip(outcome.observed);
+    let seen = seen.filter(|_| !status.components.is_empty());
     if problem.class == Class::Transient && !contact_lost && same_spec && status.phase == Some(Phase::Running)
     {
+        if let Some((wanted, observed)) = seen {
+            let view = (&**wanted, &observed.view);
+            super::rollout(project, &mut status, conditions, view, outcome.applied, now);
+        }
         return Report::new(status);
+    }
+    if let Some((wanted, observed)) = seen {
+        let (view, applied) = (&observed.view, outcome.applied);
+        components::report(&mut status, conditions, wanted, view, applied, now);
     }
     let reason = reason.as_str();
     let message = format!("{prefix}: {problem}");

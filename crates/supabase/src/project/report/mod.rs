@@ -77,7 +77,7 @@ pub(crate) fn report(
         dependencies::report(&mut status, &mut conditions, observed, outcome, now);
     }
     let mut report = match (outcome.problem, outcome.target.zip(outcome.observed)) {
-        (Some(problem), _) => failure::report(project, status, &mut conditions, outcome, problem),
+        (Some(problem), _) => failure::report(project, status, &mut conditions, outcome, problem, now),
         (None, Some((wanted, observed))) => complete(
             project,
             status,
@@ -212,7 +212,38 @@ fn rolled_out(
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
     let previous = status.phase;
-    let overview = components::report(&mut status, conditions, wanted, view, outcome.applied, now);
+    let phase = rollout(
+        project,
+        &mut status,
+        conditions,
+        (wanted, view),
+        outcome.applied,
+        now,
+    );
+    let requeue_after = match phase {
+        Phase::Running => next_look(&status, view, now),
+        Phase::Failed => view.retry_delay,
+        // Report then what is not reported now.
+        _ => view.retry_delay.min(STANDS),
+    };
+    Report {
+        events: events(outcome.applied, previous, phase),
+        requeue_after: Some(requeue_after),
+        ..Report::new(status)
+    }
+}
+
+/// The state of the components, and what follows from it for the project.
+fn rollout(
+    project: &SupabaseProject,
+    status: &mut SupabaseProjectStatus,
+    conditions: &mut Conditions,
+    (wanted, view): (&Wanted, &ChildrenView),
+    applied: &Applied,
+    now: Timestamp,
+) -> Phase {
+    let previous = status.phase;
+    let overview = components::report(status, conditions, wanted, view, applied, now);
     let was_up = matches!(previous, Some(Phase::Running | Phase::Updating | Phase::Failed))
         && status
             .components
@@ -225,22 +256,12 @@ fn rolled_out(
         components::Overview::Rolling(_) => Phase::DeployingComponents,
     };
     let same_spec = status.observed_generation == project.metadata.generation;
-    let ours = view.repaired || !outcome.applied.rolled.is_empty();
+    let ours = view.repaired || !applied.rolled.is_empty();
     let lost = previous == Some(Phase::Running) && same_spec && !ours;
     summary(conditions, &overview, lost);
     status.phase = Some(phase);
     status.message = Some(overview.message());
-    let requeue_after = match phase {
-        Phase::Running => next_look(&status, view, now),
-        Phase::Failed => view.retry_delay,
-        // Report then what is not reported now.
-        _ => view.retry_delay.min(STANDS),
-    };
-    Report {
-        events: events(outcome.applied, previous, phase),
-        requeue_after: Some(requeue_after),
-        ..Report::new(status)
-    }
+    phase
 }
 
 /// The events of a complete reconcile.

@@ -333,6 +333,33 @@ fn a_transient_failure_does_not_degrade_a_running_project() {
     assert_eq!(report.events, []);
 }
 
+/// The view of the children is current, whatever else fails.
+#[test]
+fn components_are_reported_although_the_reconcile_fails() {
+    for class in [Class::Transient, Class::Dependency] {
+        let mut pass = Pass::over_running();
+        pass.behind = vec!["postgrest"];
+        pass.problem = Some(Problem::new(class, "BadLuck", "no luck".to_owned()));
+        let report = pass.report(second(60));
+        assert_eq!(
+            said(&report, "PostgRESTReady"),
+            "False DeploymentNotReady",
+            "{class:?}"
+        );
+        assert_eq!(
+            said(&report, "Available"),
+            "False EndpointsUnavailable",
+            "{class:?}"
+        );
+        assert!(said(&report, "Ready").starts_with("False"), "{class:?}");
+        assert_eq!(said(&report, "KongReady"), "True DeploymentReady", "{class:?}");
+    }
+    // What was never deployed has no state.
+    let mut pass = Pass::new();
+    pass.problem = Some(Problem::dependency("BadLuck", "no luck"));
+    assert_eq!(said(&pass.report(second(0)), "PostgRESTReady"), "");
+}
+
 #[test]
 fn a_suspended_project_keeps_what_was_known() {
     let mut pass = Pass::over_running();

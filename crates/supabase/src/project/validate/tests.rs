@@ -56,6 +56,14 @@ fn what_cannot_work_is_refused_in_known_words() {
             "minReplicas must not be more",
         ),
         (
+            |o| o["spec"]["studio"] = json!({"publicUrl": "shop.example.com"}),
+            "spec.studio.publicUrl must begin with https:// or http://",
+        ),
+        (
+            |o| o["spec"]["studio"] = json!({"publicUrl": "https:///path"}),
+            "followed by a host name",
+        ),
+        (
             |o| o["spec"]["jwt"] = json!({"expiry": "soon"}),
             "must be a duration",
         ),

@@ -7,6 +7,7 @@ use kube::api::DeleteParams;
 use serde_json::json;
 use stanchion_api::SupabaseProject;
 use stanchion_supabase::HTTPRoute;
+use stanchion_testkit::faults::{Call, Fault, Faults, Rule};
 
 use super::kong::{Kong, Verdict, With};
 use super::shop;
@@ -190,7 +191,8 @@ async fn b11_a_route_of_the_gateway_api_leads_to_the_gateway_once_there_is_one()
         definitions.delete(name, &DeleteParams::default()).await.unwrap();
         env.wait().gone(&definitions, name).await;
     }
-    let _operator = env.operator().await;
+    let faults = Faults::new();
+    let _operator = env.build(&faults).await.start_and_sync().await;
     let gateway =
         json!({ "parentRefs": [{ "name": "public", "namespace": "gates" }], "hostnames": ["a.example"] });
     env.project("shop", json!({ "gateway": gateway })).await;
@@ -217,5 +219,21 @@ async fn b11_a_route_of_the_gateway_api_leads_to_the_gateway_once_there_is_one()
         json!([{ "backendRefs": [{ "name": "shop-kong", "port": 8000 }] }])
     );
     env.project("shop", json!({})).await;
+    env.wait().gone(&env.api::<HTTPRoute>(), "shop").await;
+
+    // Without the gateway, and with a pass that fails before it comes to the route.
+    env.project("shop", json!({ "gateway": gateway })).await;
+    env.running("shop").await;
+    env.get::<HTTPRoute>("shop").await;
+    let is_write = |call: &Call| call.write.is_some() && call.target.resource == "deployments";
+    faults.script(Rule::when(is_write, Fault::refuse(403)).times(1));
+    env.project("shop", json!({ "studio": { "image": "supabase/studio:next" } }))
+        .await;
+    env.until("shop", |project| {
+        condition(project, "NetworkReady").is_some_and(|(status, _)| status == "False")
+    })
+    .await;
+    let asked = json!({ "metadata": { "annotations": { "supabase.strrl.dev/reconcile-at": "again" } } });
+    env.patch::<SupabaseProject>("shop", asked).await;
     env.wait().gone(&env.api::<HTTPRoute>(), "shop").await;
 }

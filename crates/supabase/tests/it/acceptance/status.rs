@@ -94,6 +94,23 @@ async fn a17_a_missing_secret_is_named_and_its_appearance_wakes() {
     env.running("shop").await;
 }
 
+/// Pods read the value itself, and the operator's check would succeed with another one.
+#[tokio::test]
+async fn b04_a_value_with_a_line_break_at_its_end_is_named() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    let mut broken = env.storage_secret();
+    let key = broken["secretAccessKey"].as_str().unwrap().to_owned();
+    broken["secretAccessKey"] = json!(format!("{key}\n"));
+    env.secret("s3", broken).await;
+    env.project("shop", json!({})).await;
+    let says = "Dependency validation failed: storage secret: the value of 'secretAccessKey' ends in a line break; pods \
+                would use it with the value: remove it";
+    env.says("shop", says).await;
+    env.secret("s3", env.storage_secret()).await;
+    env.running("shop").await;
+}
+
 /// With a provider without a secret a pod could not start; once its Secret is corrected, the project continues.
 #[tokio::test]
 async fn a_provider_without_a_secret_is_named() {
