@@ -67,8 +67,7 @@ pub(super) fn check_database(
     }
     let rules = &catalog.viewer.rules;
     let creates = wanted.create_database.is_some() && name == wanted.database;
-    // One that the operator created, whose mark is lost. And an earlier version accepted a database of others; the object
-    // keeps using it with the spec that was applied then, within the rules.
+    // It created it once, or an earlier version accepted it with the spec that is unchanged: the rules apply.
     let known = wanted
         .before
         .databases

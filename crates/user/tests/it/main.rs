@@ -30,6 +30,7 @@ mod rbac;
 mod reconcile_triggers;
 mod retries;
 mod roles;
+mod sessions;
 mod status;
 mod suspend_and_plan;
 mod tenant_isolation;

@@ -11,7 +11,7 @@ use stanchion_testkit::wait;
 
 use super::test_env::{TestEnv, WAIT_TIMEOUT, any, condition, message, role_name};
 
-fn password(user: &PostgresUser) -> PasswordStatus {
+pub(super) fn password(user: &PostgresUser) -> PasswordStatus {
     user.status
         .clone()
         .unwrap_or_default()
@@ -19,7 +19,7 @@ fn password(user: &PostgresUser) -> PasswordStatus {
         .unwrap_or_default()
 }
 
-fn generated(rotation: &Value) -> Value {
+pub(super) fn generated(rotation: &Value) -> Value {
     json!({ "passwordSecretRef": null, "password": { "generate": {}, "rotation": rotation } })
 }
 
@@ -185,79 +185,6 @@ async fn generated_passwords_are_replaced_when_they_are_due() {
         .await;
     env.until("alice", |after| {
         password(after).last_changed > password(&fourth).last_changed
-    })
-    .await;
-}
-
-/// `terminateSessions`: a stolen session ends with the password that opened it.
-#[tokio::test]
-async fn sessions_end_with_their_password() {
-    TestEnv::on_each_kind(async |env| end_with_their_password(&env).await).await;
-}
-
-async fn end_with_their_password(env: &TestEnv) {
-    let (role, _operator) = (role_name(), env.operator().await);
-    let rotation = json!({ "terminateSessions": true });
-    env.user("alice", &role, generated(&rotation)).await;
-    env.ready("alice").await;
-    let secret = env.values("alice-credentials").await["password"].clone();
-    let session = env.database.connect(&role, &secret).await.unwrap();
-    env.annotate("alice", "db.example.com/rotate-at", &Timestamp::now().to_string())
-        .await;
-    wait::eventually(WAIT_TIMEOUT, "the end of the session", async || {
-        session.is_closed()
-    })
-    .await;
-}
-
-/// A session of an earlier password, or of a retired login, that is still there ends when the operator sees it: after a
-/// crash between the change and the end of the sessions, and when `terminateSessions` is set later.
-#[tokio::test]
-async fn a_session_that_outlived_its_password_ends() {
-    TestEnv::on_each_kind(async |env| {
-        let operator = env.operator().await;
-        for (name, strategy) in [("one", "InPlace"), ("two", "DualUser")] {
-            let role = role_name();
-            let rotation = |ends: bool| {
-                let mut rotation = json!({ "strategy": strategy, "terminateSessions": ends });
-                if strategy == "DualUser" {
-                    rotation["gracePeriod"] = json!("0s");
-                }
-                generated(&rotation)
-            };
-            env.user(name, &role, rotation(false)).await;
-            let user = env.ready(name).await;
-            let before = password(&user).last_changed;
-            let first = env.values(&format!("{name}-credentials")).await;
-            let stolen = env
-                .database
-                .connect(&first["username"], &first["password"])
-                .await
-                .unwrap();
-            env.annotate(name, "db.example.com/rotate-at", &Timestamp::now().to_string())
-                .await;
-            env.until(name, |user| password(user).last_changed > before).await;
-            env.ready(name).await;
-            assert!(!env.logs_in(&first["username"], &first["password"]).await);
-            let second = env.values(&format!("{name}-credentials")).await;
-            let fresh = env
-                .database
-                .connect(&second["username"], &second["password"])
-                .await
-                .unwrap();
-            assert!(!stolen.is_closed());
-            env.user(name, &role, rotation(true)).await;
-            wait::eventually(WAIT_TIMEOUT, "the end of the session", async || {
-                stolen.is_closed()
-            })
-            .await;
-            env.look_again(&operator, name).await;
-            env.ready(name).await;
-            assert!(
-                fresh.simple_query("SELECT 1").await.is_ok(),
-                "that of the new password stays"
-            );
-        }
     })
     .await;
 }

@@ -1,6 +1,7 @@
 //! F19: an instance that no longer allows a namespace.
 
 use serde_json::{Value, json};
+use stanchion_api::PostgresInstance;
 use stanchion_testkit::unique;
 use stanchion_user::Openings;
 
@@ -112,14 +113,19 @@ async fn a_login_comes_back_after_a_failure_in_between() {
     look(&tenants, "patient").await;
     evil.condition("patient", "Ready", "False", "NamespaceNotAllowed")
         .await;
-    allow(&tenants, json!([evil.namespace])).await;
-    tenants
-        .bank
-        .secret("main-admin", json!({ "username": "postgres" }))
-        .await;
-    look(&tenants, "patient").await;
-    evil.condition("patient", "Ready", "False", "AdminSecretKeyMissing")
-        .await;
+    // Another failure, before and after the permission is back.
+    let bank = &tenants.bank;
+    bank.secrets()
+        .delete("main-admin", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    for names in [json!([]), json!([evil.namespace])] {
+        let spec = json!({ "spec": { "allowedNamespaces": { "names": names } } });
+        bank.base.patch::<PostgresInstance>("main", spec).await;
+        look(&tenants, "patient").await;
+        evil.condition("patient", "Ready", "False", "AdminSecretNotFound")
+            .await;
+    }
     allow(&tenants, json!([evil.namespace])).await;
     look(&tenants, "patient").await;
     evil.ready("patient").await;
