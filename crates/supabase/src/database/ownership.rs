@@ -11,7 +11,8 @@ use super::request::Request;
 
 const KIND: &str = "SupabaseProject";
 
-/// The statement that marks a database with this comment, unless it is marked. A database that a `PostgresUser` created
+/// The statement that marks a database with this comment, unless it is marked. A project of the same name takes over what
+/// an earlier one has left, and its mark, as it does with the record. A database that a `PostgresUser` created
 /// keeps that mark, which excludes others as well.
 pub(super) fn mark(database: &str, comment: &str, request: &Request) -> Option<Statement> {
     let marks = Marks::new(Arc::clone(&request.key));
@@ -24,9 +25,10 @@ pub(super) fn mark(database: &str, comment: &str, request: &Request) -> Option<S
         uid: request.uid.clone(),
     };
     let (text, found) = marks.read(comment, bearer);
-    let is_marked = found.is_some_and(|found| {
-        found.seal == Seal::Valid && (found.mark.owner == owner || found.mark.owner.kind != KIND)
-    });
+    let is_of = |found: &Owner| {
+        found.kind != KIND || (&found.namespace, &found.name) == (&owner.namespace, &owner.name)
+    };
+    let is_marked = found.is_some_and(|found| found.seal == Seal::Valid && is_of(&found.mark.owner));
     let mark = Mark {
         owner,
         origin: Origin::Adopted,
@@ -88,9 +90,20 @@ mod tests {
             "{comment}"
         );
         assert!(mark("shop", &comment, &mine).is_none());
-        // Of a project of that name that is gone, or moved from another database.
-        assert!(mark("shop", &comment, &request(&key, "uid-2")).is_some());
+        let (_, found) = Marks::new(Arc::clone(&key)).read(&comment, Bearer::Database("shop"));
+        let found = found.unwrap();
+        assert_eq!(
+            ["default", "other"].map(|namespace| found.is_of(namespace)),
+            [true, false]
+        );
+        assert!(mark("shop", &comment, &request(&key, "uid-2")).is_none());
+        // Moved from another database, or of another project.
         assert!(mark("other", &comment, &mine).is_some());
+        let other = Request {
+            project: "default/other".to_owned(),
+            ..mine.clone()
+        };
+        assert!(mark("shop", &comment, &other).is_some());
         let bare = written(&unmark("shop", &comment, "default/shop", &key).unwrap());
         assert_eq!(bare, "see the wiki");
         assert!(unmark("shop", &comment, "default/other", &key).is_none());

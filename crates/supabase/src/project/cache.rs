@@ -115,7 +115,7 @@ pub(crate) struct LastCheck {
     pub holds: bool,
 }
 
-/// The cache of all projects. `observe` reads it, and `apply` writes it.
+/// The cache of all projects. `observe` reads it and forgets what is outdated, and `apply` writes it.
 #[derive(Default)]
 pub(crate) struct ProjectCache(Mutex<HashMap<Key, Known>>);
 
@@ -154,7 +154,8 @@ impl ProjectCache {
             last.is_some_and(|at| at.elapsed() < remembered)
         };
         all.retain(|_, known| fresh(known));
-        let lost = checked.postgres.is_lost().then(|| checked.server.clone());
+        let is_lost = checked.postgres.is_lost() && !checked.postgres.is_refusal();
+        let lost = is_lost.then(|| checked.server.clone());
         let before = all.entry(key.clone()).or_default().checked.replace(checked);
         drop(all);
         let was_there = before.is_some_and(|before| before.postgres.answered());
@@ -234,6 +235,15 @@ impl ProjectCache {
         Some((known.converged.clone()?, left))
     }
 
+    /// Forgets what was derived from the objects that a pass is about to read again: if it fails half-way, those that it
+    /// has read no longer count as changed, and the next pass would take the old values for current.
+    pub(crate) fn outdated(&self, key: &Key) {
+        if let Some(known) = self.lock().get_mut(key) {
+            known.converged = None;
+            known.render_inputs = None;
+        }
+    }
+
     /// Remembers the inputs of the children.
     pub(crate) fn remember_inputs(&self, key: &Key, reading: [u8; 32], render_inputs: &Arc<RenderInputs>) {
         self.lock().entry(key.clone()).or_default().render_inputs =
@@ -272,117 +282,4 @@ impl ProjectCache {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::database::{Names, VerifiedPasswords};
-
-    fn key(name: &str) -> Key {
-        Key {
-            namespace: "ns".into(),
-            name: name.into(),
-        }
-    }
-
-    fn checked(server: &str) -> Checked {
-        let answered = CheckResult::Reachable {
-            latency: Duration::ZERO,
-            security: None,
-        };
-        Checked {
-            inputs: [0; 32],
-            server: server.to_owned(),
-            at: Instant::now(),
-            postgres: answered.clone(),
-            s3: answered,
-            database: Some(Initialised {
-                names: Names::default(),
-                notes: Vec::new(),
-                verified: VerifiedPasswords::default(),
-            }),
-        }
-    }
-
-    fn converged() -> Converged {
-        Converged {
-            generation: Some(1),
-            rotate: None,
-            secrets: Vec::new(),
-            config_maps: BTreeSet::new(),
-            children: [0; 32],
-        }
-    }
-
-    #[test]
-    fn a_lost_server_invalidates_the_checks_of_all_its_projects() {
-        let cache = ProjectCache::default();
-        for (name, server) in [("a", "one:5432"), ("b", "one:5432"), ("c", "two:5432")] {
-            cache.check(&key(name), checked(server));
-        }
-        let woken = cache.doubt("one:5432");
-        assert_eq!(woken, [key("a"), key("b")]);
-        assert_eq!(cache.doubt("one:5432"), [], "each is woken once");
-        let believed = |name: &str| cache.last_check(&key(name), CHECK_EVERY).holds;
-        assert_eq!(["a", "b", "c"].map(believed), [false, false, true]);
-    }
-
-    #[test]
-    fn a_project_is_not_converged_while_its_server_does_not_answer() {
-        let (cache, key) = (ProjectCache::default(), key("a"));
-        cache.check(&key, checked("one:5432"));
-        cache.set_converged(&key, Some(converged()));
-        assert!(cache.converged(&key, CHECK_EVERY).is_some());
-        let failed = CheckResult::Failed {
-            class: stanchion_kernel::Class::Transient,
-            reason: "Timeout",
-            message: "no answer".to_owned(),
-            last: None,
-        };
-        let lost = Checked {
-            postgres: failed,
-            ..checked("one:5432")
-        };
-        cache.check(&key, lost);
-        assert!(cache.converged(&key, CHECK_EVERY).is_none());
-    }
-
-    #[test]
-    fn only_the_first_reconcile_skips_the_check() {
-        let cache = ProjectCache::default();
-        assert_eq!(cache.first_look(&key("a")), Some(MENDED_BY));
-        cache.postpone(&key("a"), MENDED_BY);
-        assert_eq!(cache.first_look(&key("b")), Some(MENDED_BY + AFTER_EACH));
-        assert_eq!(cache.first_look(&key("a")), None);
-    }
-
-    #[test]
-    fn a_repaired_project_is_not_checked_before_its_turn() {
-        let (cache, within) = (ProjectCache::default(), CHECK_EVERY);
-        let (key, converged) = (key("a"), converged());
-        cache.set_converged(&key, Some(converged.clone()));
-        assert!(
-            cache.converged(&key, within).is_none(),
-            "its first check is not scheduled"
-        );
-        let wait = cache.first_look(&key).unwrap();
-        cache.postpone(&key, wait);
-        let (found, left) = cache.converged(&key, within).unwrap();
-        assert!(found == converged && left <= wait);
-        cache.lock().get_mut(&key).unwrap().due = Some(Instant::now());
-        assert!(cache.converged(&key, within).is_none(), "its first check is due");
-    }
-
-    #[test]
-    fn many_projects_are_checked_less_often() {
-        for (projects, every) in [
-            (0, 30),
-            (1, 30),
-            (60, 30),
-            (240, 120),
-            (1_000, 500),
-            (5_000, 2_500),
-        ] {
-            assert_eq!(check_every(projects), Duration::from_secs(every), "{projects}");
-        }
-        assert!(check_every(usize::MAX) > Duration::from_hours(1));
-    }
-}
+mod tests;

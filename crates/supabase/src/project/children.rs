@@ -8,8 +8,9 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::CustomResource;
+use kube::core::ObjectMeta;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use stanchion_kernel::apply::{Intent, ObjectChange, Takeover};
 use stanchion_kernel::children::{self, Child, ChildKinds, Rollout};
 use stanchion_kernel::{Problem, Reader, Writer};
@@ -64,6 +65,32 @@ impl Children {
         self.all.changes(intents, Takeover::AdoptFields)
     }
 
+    /// Hands the number of pods over to an autoscaler that is about to be created: the API server would set it to one as
+    /// soon as the Deployment's intent does not name it any more. It stays if another field manager has set it, and a patch
+    /// sets only what it changes, so the number differs by one if it is within the limits.
+    pub(crate) fn hand_over(&self, changes: &[ObjectChange]) -> Vec<ObjectChange> {
+        let autoscalers: Vec<Intent> = changes.iter().filter_map(new_autoscaler).collect();
+        let handed = |change: &ObjectChange| {
+            let autoscaler = autoscalers
+                .iter()
+                .find(|autoscaler| autoscaler.name() == change.name());
+            let autoscaler = autoscaler.filter(|_| matches!(change, ObjectChange::Apply(_)))?;
+            let found = self.deployments.iter().find(|child| child.name == change.name());
+            let deployment = found.filter(|_| change.kind() == "Deployment")?;
+            let replicas = handed_over(deployment.summary.desired, autoscaler)?;
+            let meta = ObjectMeta {
+                name: Some(deployment.name.clone()),
+                uid: Some(deployment.uid.clone()),
+                ..ObjectMeta::default()
+            };
+            let spec = json!({ "replicas": replicas });
+            Some(ObjectChange::merge::<Deployment>(&meta, &(), spec))
+        };
+        let each = changes.iter().map(|change| (handed(change), change.clone()));
+        each.flat_map(|(handed, change)| handed.into_iter().chain([change]))
+            .collect()
+    }
+
     /// Whether all children are in their desired state: somebody may have changed or deleted one while others were
     /// written.
     pub fn are(&self, intents: &[Intent]) -> bool {
@@ -87,6 +114,26 @@ impl Children {
         let child = self.deployments.iter().find(|child| child.name == name)?;
         Some(&child.summary)
     }
+}
+
+/// The autoscaler that a change creates.
+fn new_autoscaler(change: &ObjectChange) -> Option<Intent> {
+    match change {
+        ObjectChange::Create(intent, _) if intent.kind() == "HorizontalPodAutoscaler" => Some(intent.clone()),
+        _ => None,
+    }
+}
+
+/// The number of pods that an autoscaler starts with instead of these; `None` for at most one, which is the API server's
+/// own default.
+fn handed_over(desired: i64, autoscaler: &Intent) -> Option<i64> {
+    let limit = |name: &str| autoscaler.body().pointer(&format!("/spec/{name}"))?.as_i64();
+    let most = limit("maxReplicas").unwrap_or(i64::MAX);
+    let least = limit("minReplicas").unwrap_or(1).min(most);
+    let within = desired.clamp(least, most);
+    let may_shrink = desired >= most && desired > least.max(2);
+    let other = if may_shrink { desired - 1 } else { desired + 1 };
+    (desired > 1).then_some(if within == desired { other } else { within })
 }
 
 #[cfg(test)]
@@ -115,4 +162,44 @@ impl Children {
 pub struct HttpRouteSpec {
     #[serde(flatten)]
     pub fields: BTreeMap<String, Value>,
+}
+
+#[cfg(test)]
+mod tests {
+    use stanchion_api::SupabaseProject;
+    use stanchion_kernel::context::Parent;
+
+    use super::*;
+
+    #[test]
+    fn an_autoscaler_never_begins_with_one_pod_of_several() {
+        let project: SupabaseProject = serde_json::from_value(json!({
+            "apiVersion": "supabase.strrl.dev/v1alpha1", "kind": "SupabaseProject",
+            "metadata": { "name": "shop", "namespace": "ns", "uid": "u" },
+            "spec": {
+                "projectId": "shop",
+                "database": { "secretRef": { "name": "db" } }, "storage": { "secretRef": { "name": "s3" } },
+            },
+        }))
+        .unwrap();
+        let handed = |desired: i64, least: i64, most: i64| {
+            let autoscaler = json!({
+                "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": { "name": "shop-auth" },
+                "spec": { "minReplicas": least, "maxReplicas": most },
+            });
+            handed_over(desired, &Intent::new(&autoscaler, &Parent::of(&project)).unwrap())
+        };
+        assert_eq!(handed(1, 1, 5), None, "the API server's default");
+        assert_eq!(handed(0, 1, 5), None);
+        assert_eq!(handed(3, 1, 5), Some(4));
+        assert_eq!(handed(5, 1, 5), Some(4));
+        assert_eq!(handed(3, 4, 6), Some(4));
+        assert_eq!(handed(9, 1, 5), Some(5));
+        assert_eq!(
+            handed(3, 3, 3),
+            Some(4),
+            "only another number changes its manager"
+        );
+        assert_eq!(handed(2, 1, 2), Some(3), "never one");
+    }
 }

@@ -65,6 +65,8 @@ pub enum CheckResult {
         message: String,
         /// When it last answered, if known.
         last: Option<Timestamp>,
+        /// Whether it answered, and this project cannot use what is there. Other projects are not concerned.
+        refused: bool,
     },
 }
 
@@ -77,6 +79,7 @@ impl CheckResult {
                 reason: problem.reason,
                 message: problem.message,
                 last: before.and_then(|(before, at)| before.last(at)),
+                refused: false,
             },
         }
     }
@@ -94,6 +97,11 @@ impl CheckResult {
     /// Whether it did not answer.
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self, Self::Failed { .. })
+    }
+
+    /// Whether this project was refused by a server that answered.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Failed { refused: true, .. })
     }
 
     /// Whether it answered.
@@ -162,7 +170,14 @@ pub(crate) async fn check(setup: &Setup, before: LastCheck, (read, stored): (&Re
         let verified = same.and_then(|known| Some(known.database.as_ref()?.verified));
         match inspect(setup, read, &stored.request, verified).await {
             Ok(found) => initialised = found.filter(|_| stored.complete),
-            Err(problem) => postgres = CheckResult::of(Err(problem), postgres_before),
+            Err(problem) => {
+                // Any other problem may be the connection's.
+                let is_refusal = problem.class == Class::Human;
+                postgres = CheckResult::of(Err(problem), postgres_before);
+                if let CheckResult::Failed { refused, .. } = &mut postgres {
+                    *refused = is_refusal;
+                }
+            }
         }
     }
     let checked = Checked {

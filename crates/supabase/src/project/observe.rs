@@ -123,6 +123,7 @@ pub(crate) async fn observe(
     } else if let Some(resolved) = resolved(cache, read, wanted, within) {
         known(cache, read, wanted, children, resolved).await
     } else {
+        cache.outdated(&read.parent().key);
         Box::pin(everything(setup, cache, read, wanted, within)).await
     }
 }

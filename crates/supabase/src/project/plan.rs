@@ -186,8 +186,9 @@ pub(crate) fn changes(
 ) -> Result<ChildChanges, Problem> {
     let project = render_inputs.project(wanted, names);
     let intents = intents(&project, &observed.parent)?;
+    let children = &observed.view.children;
     Ok(ChildChanges {
-        children: observed.view.children.changes(&intents)?,
+        children: children.hand_over(&children.changes(&intents)?),
         intents,
         route: route(network::http_route(&project), observed)?,
     })

@@ -1,10 +1,12 @@
 //! Neither somebody who was in a database first, nor a login of another project, gains anything.
 
 use stanchion_kernel::Class;
-use stanchion_supabase::database::Login;
+use stanchion_supabase::database::{self, Login};
 use stanchion_testkit::postgres::{Version, extremes, versions};
 
-use crate::database_env::{self, DatabaseEnv, full_request, password, pools, request, request_of, target};
+use crate::database_env::{
+    self, DatabaseEnv, KEY, full_request, password, pools, request, request_of, target,
+};
 
 /// A login that may only create in the database, and in public.
 async fn with_a_stranger(version: Version) -> DatabaseEnv {
@@ -338,5 +340,35 @@ async fn an_older_project_is_closed_and_its_users_stay() {
             .iter()
             .any(|note| note.message.contains("REVOKE CONNECT ON DATABASE"));
         assert!(reported, "{notes:?}");
+    }
+}
+
+/// Somebody who can write to the record has no other role of the server dropped.
+#[tokio::test]
+async fn a_role_that_the_operator_cannot_have_created_stays() {
+    for version in versions() {
+        let db_env = DatabaseEnv::new(version).await;
+        db_env.execute("COMMENT ON DATABASE shop IS 'see the wiki'").await;
+        db_env.initialise(&full_request()).await.unwrap();
+        let comment = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = 'shop'";
+        let marked = db_env.scalar(comment).await;
+        let begin = "see the wiki [stanchion SupabaseProject default/shop uid adopted v";
+        assert!(marked.starts_with(begin), "{version}: {marked}");
+        assert!(
+            db_env.inspect(&full_request()).await.unwrap().is_some(),
+            "{version}"
+        );
+        db_env
+            .execute(
+                "CREATE ROLE payroll LOGIN; INSERT INTO _stanchion.made VALUES ('role', 'payroll'); \
+                 CREATE SCHEMA hr; INSERT INTO _stanchion.made VALUES ('schema', 'hr')",
+            )
+            .await;
+        let left = database::remove(&pools(), &db_env.target(), "default/shop", &KEY).await;
+        assert_eq!(left.unwrap(), [""; 0], "{version}");
+        let there = "SELECT count(*) FROM pg_roles r, pg_namespace n \
+                    WHERE r.rolname = 'payroll' AND r.rolcanlogin AND n.nspname = 'hr'";
+        assert_eq!(db_env.scalar(there).await, "1", "{version}");
+        assert_eq!(db_env.scalar(comment).await, "see the wiki", "{version}");
     }
 }

@@ -343,35 +343,6 @@ async fn a_deletion_says_that_it_lacks_the_administrators_secret() {
     assert_eq!(env.db_env.scalar(SCHEMAS).await, "0");
 }
 
-/// Somebody who can write to the record has no other role of the server dropped.
-#[tokio::test]
-async fn a_role_that_the_operator_cannot_have_created_stays() {
-    for version in versions() {
-        let db_env = DatabaseEnv::new(version).await;
-        db_env.execute("COMMENT ON DATABASE shop IS 'see the wiki'").await;
-        db_env.initialise(&full_request()).await.unwrap();
-        let comment = "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = 'shop'";
-        let marked = db_env.scalar(comment).await;
-        let begin = "see the wiki [stanchion SupabaseProject default/shop uid adopted v";
-        assert!(marked.starts_with(begin), "{version}: {marked}");
-        assert!(
-            db_env.inspect(&full_request()).await.unwrap().is_some(),
-            "{version}"
-        );
-        db_env
-            .execute(
-                "CREATE ROLE payroll LOGIN; INSERT INTO _stanchion.made VALUES ('role', 'payroll'); \
-                 CREATE SCHEMA hr; INSERT INTO _stanchion.made VALUES ('schema', 'hr')",
-            )
-            .await;
-        assert_eq!(remove(&db_env).await, [""; 0], "{version}");
-        let left = "SELECT count(*) FROM pg_roles r, pg_namespace n \
-                    WHERE r.rolname = 'payroll' AND r.rolcanlogin AND n.nspname = 'hr'";
-        assert_eq!(db_env.scalar(left).await, "1", "{version}");
-        assert_eq!(db_env.scalar(comment).await, "see the wiki", "{version}");
-    }
-}
-
 #[tokio::test]
 async fn a_namespace_ends_although_the_secrets_went_first() {
     let env = TestEnv::new().await;

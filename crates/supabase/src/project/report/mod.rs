@@ -244,11 +244,8 @@ fn rollout(
 ) -> Phase {
     let previous = status.phase;
     let overview = components::report(status, conditions, wanted, view, applied, now);
-    let was_up = matches!(previous, Some(Phase::Running | Phase::Updating | Phase::Failed))
-        && status
-            .components
-            .values()
-            .any(|component| component.version.is_some());
+    // It is set as soon as the project runs, and stays: the phase says nothing after an outage or a suspension.
+    let was_up = find(&status.conditions, condition::DEGRADED).is_some();
     let phase = match &overview {
         components::Overview::Ready => Phase::Running,
         components::Overview::Failed(_) => Phase::Failed,

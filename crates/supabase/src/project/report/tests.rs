@@ -371,6 +371,17 @@ fn a_suspended_project_keeps_what_was_known() {
 }
 
 #[test]
+fn a_project_that_ran_is_updated_after_an_outage_and_a_suspension() {
+    for interruption in [Phase::ValidatingDependencies, Phase::Failed, Phase::Suspended] {
+        let mut pass = Pass::over_running();
+        pass.project.status.as_mut().unwrap().phase = Some(interruption);
+        pass.behind = vec!["auth"];
+        let report = pass.report(second(60));
+        assert_eq!(report.status.phase, Some(Phase::Updating), "{interruption:?}");
+    }
+}
+
+#[test]
 fn every_component_has_its_condition() {
     assert_eq!(CONDITIONS.first(), Some(&condition::READY));
     for component in ALL {

@@ -19,6 +19,27 @@ fn phase(project: &SupabaseProject) -> Option<Phase> {
     (status.observed_generation == project.metadata.generation).then_some(status.phase)?
 }
 
+/// The API server sets the number of pods to one if nobody names it any more.
+#[tokio::test]
+async fn an_autoscaler_takes_over_the_pods_that_run() {
+    let (env, _operator, _) = shop(json!({ "auth": { "replicas": 3 } })).await;
+    let scaling = json!({ "auth": { "replicas": 3, "autoscaling": { "minReplicas": 1, "maxReplicas": 5 } } });
+    env.project("shop", scaling).await;
+    let scaler = |_: &HorizontalPodAutoscaler| true;
+    env.wait().until(&env.api(), "shop-auth", scaler).await;
+    env.running("shop").await;
+    let auth: Deployment = env.get("shop-auth").await;
+    assert_eq!(
+        auth.spec.unwrap().replicas,
+        Some(4),
+        "another number shows the new manager"
+    );
+    env.project("shop", json!({ "auth": { "replicas": 2 } })).await;
+    env.running("shop").await;
+    let auth: Deployment = env.get("shop-auth").await;
+    assert_eq!(auth.spec.unwrap().replicas, Some(2));
+}
+
 #[tokio::test]
 async fn what_guards_and_scales_pods_comes_and_goes_with_its_field() {
     let more = json!({
