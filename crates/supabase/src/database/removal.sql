@@ -1,5 +1,6 @@
 -- Removes what the operator created here, and nothing else. Each object is dropped in its own subtransaction: an object that
--- others depend on stays, and the reason is reported. Objects of others are listed before and after each DROP CASCADE.
+-- others depend on stays, and the reason is reported. Objects of others are listed before the first
+-- and after each DROP.
 DECLARE
   thing record;
   ours oid[];
@@ -58,6 +59,7 @@ BEGIN
   WHERE r.rolname IN ('supabase_admin', 'supabase_realtime_admin', current_setting('stanchion.auth'),
     current_setting('stanchion.storage'), current_setting('stanchion.realtime'), current_setting('stanchion.functions'));
 
+  EXECUTE others INTO had USING ours, services, extensions;
   FOR thing IN
     SELECT m.kind, m.name FROM _stanchion.made m WHERE m.kind <> 'database'
     ORDER BY array_position(ARRAY['connect', 'event trigger', 'publication', 'setting', 'schema', 'extension', 'role'], m.kind),
@@ -65,7 +67,6 @@ BEGIN
              m.name IN ('extensions', 'anon', 'authenticated', 'service_role', 'supabase_admin', 'postgres'), m.name
   LOOP
     BEGIN
-      EXECUTE others INTO had USING ours, services, extensions;
       CASE thing.kind
       WHEN 'connect' THEN EXECUTE format('GRANT CONNECT ON DATABASE %I TO PUBLIC', current_database());
       WHEN 'event trigger' THEN EXECUTE format('DROP EVENT TRIGGER IF EXISTS %I', thing.name);
@@ -94,6 +95,7 @@ BEGIN
       IF lost IS NOT NULL THEN
         RAISE EXCEPTION 'it is used by %', lost USING ERRCODE = 'dependent_objects_still_exist';
       END IF;
+      had := has;
     EXCEPTION WHEN OTHERS THEN
       IF left(SQLSTATE, 2) IN ('40', '53', '57', 'XX') OR SQLSTATE = '55P03' THEN
         RAISE;
