@@ -53,7 +53,7 @@ fn check(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
             "postgres",
             postgres.managed,
             postgres.credentials_secret.as_ref(),
-            values::names_psql(values),
+            values::psql_host(values).is_some(),
         ),
         (
             "redis",

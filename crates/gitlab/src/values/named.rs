@@ -15,16 +15,11 @@ pub(crate) fn written(profile: Option<&ProfileDefaults>, step: Option<&Values>, 
     values
 }
 
-/// Whether these values configure the database.
-pub(crate) fn names_psql(values: &Values) -> bool {
-    says(values, &["global", "psql", "host"]) || says(values, &["global", "psql", "main", "host"])
-}
-
-/// The database's host in these values.
+/// The database's host in these values, if they configure it.
 pub(crate) fn psql_host(values: &Values) -> Option<&str> {
-    let host = find(values, &["global", "psql", "host"])
-        .or_else(|| find(values, &["global", "psql", "main", "host"]));
-    host.and_then(Value::as_str).filter(|host| !host.is_empty())
+    let paths: [&[&str]; 2] = [&["global", "psql", "host"], &["global", "psql", "main", "host"]];
+    let mut hosts = paths.iter().filter_map(|path| find(values, path)?.as_str());
+    hosts.find(|host| !host.is_empty())
 }
 
 /// Whether these values configure Redis.
@@ -81,11 +76,13 @@ mod tests {
         for (named, global) in [
             (true, json!({ "host": "db.example.com" })),
             (true, json!({ "main": { "host": "db.example.com" } })),
+            (true, json!({ "host": "", "main": { "host": "db.example.com" } })),
             (false, json!({ "host": "" })),
             (false, json!({ "host": null, "port": 5432 })),
             (false, json!("db.example.com")),
         ] {
-            assert_eq!(names_psql(&values(json!({ "psql": global }))), named, "{global}");
+            let values = values(json!({ "psql": global }));
+            assert_eq!(psql_host(&values), named.then_some("db.example.com"), "{global}");
         }
         assert!(names_redis(&values(json!({ "redis": { "host": "redis" } }))));
         assert!(names_redis(&values(
@@ -95,7 +92,7 @@ mod tests {
             json!({ "redis": { "auth": { "enabled": false } } })
         )));
         assert!(
-            !names_psql(&Values::new())
+            psql_host(&Values::new()).is_none()
                 && !names_redis(&Values::new())
                 && !names_object_storage(&Values::new())
         );

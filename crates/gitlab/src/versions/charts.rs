@@ -20,7 +20,7 @@ pub(crate) fn unmapped(chart: &str) -> Step {
 /// The version that a chart installs, at least as far as its minor version; `None` for a range of charts.
 pub(crate) fn installed_by(map: Option<&GitlabVersionMapSpec>, chart: &str) -> Option<Version> {
     let mapped = map.and_then(|map| by_chart(map, chart));
-    let estimate = (!ChartVersion::of(chart).is_open()).then(|| unmapped(chart));
+    let estimate = (!ChartVersion::is_open(chart)).then(|| unmapped(chart));
     mapped.or(estimate).map(|step| step.version)
 }
 

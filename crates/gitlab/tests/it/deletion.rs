@@ -205,7 +205,7 @@ async fn a_version_that_flux_begins_during_the_deletion_is_remembered() {
     env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
 }
 
-/// Not even the record of the versions keeps an instance: somebody may have made a ConfigMap of its name.
+/// Not even the record of the versions keeps an instance: somebody may have made a `ConfigMap` of its name.
 #[tokio::test]
 async fn a_record_of_somebody_else_does_not_keep_an_instance() {
     let (env, _operator) = TestEnv::operated().await;

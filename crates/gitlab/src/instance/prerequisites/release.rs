@@ -214,7 +214,7 @@ pub(super) fn stored(
         return Ok(ObjectStore::InValues);
     }
     let chart = step.map(|step| step.chart.as_str());
-    match chart.filter(|chart| !ChartVersion::of(chart).bundles_minio()) {
+    match chart.filter(|chart| !ChartVersion::of(chart).bundles_backends()) {
         None => Ok(ObjectStore::Bundled),
         Some(chart) => Err(Blocker::failed(
             "ObjectStorageMissing",

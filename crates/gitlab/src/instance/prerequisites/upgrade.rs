@@ -147,7 +147,7 @@ impl UpgradePlan {
         let mapped = map.and_then(|map| by_chart(map, chart));
         let runs = running.filter(|_| ran.is_some_and(|ran| ran.chart == chart));
         let known = mapped.as_ref().map(|step| step.version).or(runs);
-        let is_open = ChartVersion::of(chart).is_open();
+        let is_open = ChartVersion::is_open(chart);
         Self {
             target: known.or((!is_open).then_some(estimate.version)),
             now: mapped.unwrap_or(Step {
