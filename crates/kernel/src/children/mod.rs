@@ -12,6 +12,7 @@ mod rollout;
 mod watch;
 
 use kube::core::ApiResource;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub use cache::ChildCaches;
@@ -71,6 +72,18 @@ impl Children {
             }));
         }
         Ok(changes)
+    }
+
+    /// The change that merges fields into the spec of a child.
+    pub fn merge(&self, kind: &str, name: &str, spec: Value) -> Option<ObjectChange> {
+        let (resource, children) = self.by_kind.iter().find(|(resource, _)| resource.kind == kind)?;
+        let child = children.iter().find(|child| child.name == name)?;
+        let observed = Observed {
+            resource: resource.clone(),
+            name: child.name.clone(),
+            uid: Some(child.uid.clone()),
+        };
+        Some(ObjectChange::Merge(observed, spec))
     }
 
     /// The name and the progress of each Deployment.

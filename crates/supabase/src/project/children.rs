@@ -8,7 +8,6 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::CustomResource;
-use kube::core::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use stanchion_kernel::apply::{Intent, ObjectChange, Takeover};
@@ -77,16 +76,10 @@ impl Children {
                 .iter()
                 .find(|autoscaler| autoscaler.name() == change.name());
             let autoscaler = autoscaler.filter(|_| matches!(change, ObjectChange::Apply(_)))?;
-            let found = self.deployments.iter().find(|child| child.name == change.name());
-            let deployment = found.filter(|_| change.kind() == "Deployment")?;
-            let replicas = handed_over(deployment.summary.desired, autoscaler)?;
-            let meta = ObjectMeta {
-                name: Some(deployment.name.clone()),
-                uid: Some(deployment.uid.clone()),
-                ..ObjectMeta::default()
-            };
-            let spec = json!({ "replicas": replicas });
-            Some(ObjectChange::merge::<Deployment>(&meta, &(), spec))
+            let rollout = self.rollout(change.name()).filter(|_| change.kind() == "Deployment")?;
+            let replicas = handed_over(rollout.desired, autoscaler)?;
+            self.all
+                .merge(change.kind(), change.name(), json!({ "replicas": replicas }))
         };
         let each = changes.iter().map(|change| (handed(change), change.clone()));
         each.flat_map(|(handed, change)| handed.into_iter().chain([change]))
