@@ -242,7 +242,8 @@ impl One<'_> {
     fn is_set(&self, password: &SecretString) -> bool {
         let stored = self.catalog.verifiers.get(&self.name);
         stored.is_some_and(|stored| {
-            self.catalog.proven || scram::Rounds::of(1).matches(password, stored.expose_secret()) == Some(true)
+            self.catalog.proven
+                || scram::Rounds::of(1).matches(password, stored.expose_secret()) == Some(true)
         })
     }
 

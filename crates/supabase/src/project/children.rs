@@ -76,7 +76,9 @@ impl Children {
                 .iter()
                 .find(|autoscaler| autoscaler.name() == change.name());
             let autoscaler = autoscaler.filter(|_| matches!(change, ObjectChange::Apply(_)))?;
-            let rollout = self.rollout(change.name()).filter(|_| change.kind() == "Deployment")?;
+            let rollout = self
+                .rollout(change.name())
+                .filter(|_| change.kind() == "Deployment")?;
             let replicas = handed_over(rollout.desired, autoscaler)?;
             self.all
                 .merge(change.kind(), change.name(), json!({ "replicas": replicas }))
