@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use stanchion_api::gitlab::{GitlabProfileSpec, GitlabVersionMapSpec};
 
 use super::apply::Applied;
-use super::observe::Current;
+use super::observe::{Backends, Current};
 use super::target::Wanted;
 use crate::account;
 use crate::backends::percona;
@@ -54,6 +54,10 @@ pub(crate) struct Cached {
     pub init: Option<ConfigMap>,
     /// The chart repository.
     pub repository: Option<DynamicObject>,
+    /// The objects that other operators run.
+    pub backends: Backends,
+    /// Whether Helm itself has deployed a release.
+    pub has_predecessor: bool,
     /// The Secrets, if everything that is derived from them was up to date.
     pub secrets: Option<Shapes>,
 }
@@ -107,6 +111,8 @@ impl InstanceCache {
                 .object(HELM_REPOSITORY.kind, &flux::name(instance))
                 .or(current.flux.repository.as_ref())
                 .cloned(),
+            backends: current.backends.after(written),
+            has_predecessor: current.helm.is_some(),
             secrets: shapes(wanted, current, applied),
         };
         self.lock().insert(current.parent.uid.clone(), cached);

@@ -54,7 +54,7 @@ async fn an_instance_takes_at_most_forty_calls() {
 }
 
 #[tokio::test]
-async fn an_instance_with_managed_backends_takes_at_most_a_hundred_and_twenty_calls() {
+async fn an_instance_with_managed_backends_takes_at_most_ninety_calls() {
     let managed = json!({ "managed": true, "credentialsSecret": null });
     let calls = calls_until_ready(json!({ "postgres": managed, "redis": managed }), async |env| {
         env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
@@ -75,5 +75,5 @@ async fn an_instance_with_managed_backends_takes_at_most_a_hundred_and_twenty_ca
         stateful_set(env, "shop-redis", 1, "redis:7").await;
     })
     .await;
-    assert!(calls.len() <= 120, "{} calls: {calls:#?}", calls.len());
+    assert!(calls.len() <= 90, "{} calls: {calls:#?}", calls.len());
 }

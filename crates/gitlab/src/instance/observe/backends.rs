@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use futures::future::{join_all, try_join_all};
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 use kube::core::{DynamicObject, ObjectMeta};
 use stanchion_api::gitlab::GitlabProfileSpec;
+use stanchion_kernel::apply::Written;
 use stanchion_kernel::external::{ExternalKind, ServedKind};
 use stanchion_kernel::watch::MANAGED_BY;
 use stanchion_kernel::{Problem, Reader};
 
+use super::super::cache::Cached;
 use super::super::target::Wanted;
 use crate::backends::kinds::{ELASTICSEARCH, PERCONA, REDIS, REDIS_REPLICATION, REDIS_SENTINEL};
 use crate::backends::{elasticsearch, percona, redis};
@@ -41,6 +44,29 @@ impl Backends {
     }
 }
 
+impl Backends {
+    /// What later passes need of them, after these writes.
+    pub(crate) fn after(&self, written: &Written) -> Self {
+        let mut after = self.clone();
+        for (kind, backend) in &mut after.objects {
+            // Its name does not change.
+            if let Some(object) = written.objects(kind.kind).last() {
+                backend.object = Some(object.clone());
+            }
+            if let Some(object) = &mut backend.object {
+                object.metadata.managed_fields = None;
+            }
+        }
+        for set in after.stateful_sets.values_mut() {
+            set.metadata.managed_fields = None;
+            if let Some(spec) = &mut set.spec {
+                spec.template = PodTemplateSpec::default();
+            }
+        }
+        after
+    }
+}
+
 impl Backend {
     /// Whether it exists and the operator did not create it: it may be somebody's database.
     pub(crate) fn is_somebody_elses(&self) -> bool {
@@ -58,6 +84,7 @@ pub(crate) fn is_made_here(meta: &ObjectMeta) -> bool {
 /// The objects that other operators run, or will run.
 pub(super) async fn backends(
     read: &Reader,
+    cached: Option<&Cached>,
     wanted: &Wanted,
     profile: Option<&GitlabProfileSpec>,
 ) -> Result<Backends, Problem> {
@@ -82,9 +109,14 @@ pub(super) async fn backends(
     }
     let found = try_join_all(objects.into_iter().map(async |(kind, name)| {
         let served = read.served(kind).await?;
-        let object = match &served {
-            Some(served) => read.get_external(&served.resource, &name).await?,
-            None => None,
+        let known = cached.and_then(|cached| cached.backends.objects.get(kind));
+        let known = known.filter(|known| known.served == served);
+        let object = match (&served, known) {
+            (None, _) => None,
+            (Some(served), Some(known)) if read.is_external_unchanged(&served.resource, &name) => {
+                known.object.clone()
+            }
+            (Some(served), _) => read.get_external(&served.resource, &name).await?,
         };
         Ok::<_, Problem>((kind, Backend { served, object }))
     }))
@@ -95,7 +127,10 @@ pub(super) async fn backends(
         Vec::new()
     };
     let sets = try_join_all(names.into_iter().map(async |name| {
-        let set: Option<StatefulSet> = read.get(&name).await?;
+        let set: Option<StatefulSet> = match cached.filter(|_| read.is_unchanged::<StatefulSet>(&name)) {
+            Some(cached) => cached.backends.stateful_sets.get(&name).cloned(),
+            None => read.get(&name).await?,
+        };
         Ok::<_, Problem>(set.map(|set| (name, set)))
     }))
     .await?;

@@ -66,9 +66,10 @@ pub(in super::super) async fn release(
 }
 
 /// The release that Helm itself deployed under this name. Read only before any version is known to run: from then on
-/// Flux reports it.
+/// Flux reports it. Once Flux has a release, none can appear.
 pub(super) async fn predecessor(
     read: &Reader,
+    cached: Option<&Cached>,
     wanted: &Wanted,
     release: Option<&DynamicObject>,
 ) -> Result<Option<Result<Deployed, Unreadable>>, Problem> {
@@ -76,10 +77,11 @@ pub(super) async fn predecessor(
     const REVISIONS: u32 = 64;
     let release = release.map(Release::of);
     let is_known = release.as_ref().is_some_and(|release| release.running.is_some());
-    if is_known || wanted.installed.is_some() {
+    let has_release = release.is_some();
+    let is_ruled_out = has_release && cached.is_some_and(|cached| !cached.has_predecessor);
+    if is_known || is_ruled_out || wanted.installed.is_some() {
         return Ok(None);
     }
-    let has_release = release.is_some();
     let name = release
         .and_then(|release| release.name)
         .filter(|name| is_name(name))

@@ -127,8 +127,8 @@ async fn current(
         Some(name) => read.get::<ServiceAccount>(name).await?.is_some(),
         None => false,
     };
-    let helm = flux::predecessor(read, wanted, flux.release.as_ref()).await?;
-    let backends = backends::backends(read, wanted, profile.as_ref()).await?;
+    let helm = flux::predecessor(read, cached, wanted, flux.release.as_ref()).await?;
+    let backends = backends::backends(read, cached, wanted, profile.as_ref()).await?;
     Ok(Current {
         parent: read.parent().clone(),
         map,
