@@ -21,6 +21,8 @@ async fn a_key_that_changes_before_a_read_fails_reaches_the_pods() {
     env.create_provided_secrets().await;
     let redis = json!({ "managed": true, "credentialsSecret": null });
     env.instance("shop", json!({ "redis": redis })).await;
+    // If it were there before the first pass, the release would be written twice.
+    env.shows("shop", Phase::Provisioning, "RedisProvisioning").await;
     stateful_set(&env, "shop-redis", 1, "redis:7").await;
     env.release("shop").await;
     env.installed("shop", "17.11.7").await;
