@@ -32,7 +32,10 @@ pub(super) const EXAMPLE: Example = Example {
     controller: "gitlab",
     title: "A GitLab (its database is real; Flux and the operator of its Redis are simulated, and no chart is installed)",
     database: DATABASE,
-    content: &[],
+    // The migrations of a real GitLab create it; an upgrade waits until none of its rows is unfinished.
+    content: &[
+        "CREATE TABLE batched_background_migrations (id bigint PRIMARY KEY, status smallint NOT NULL)",
+    ],
     kinds: &[Kind {
         resource: || ApiResource::erase::<GitlabInstance>(&()),
         steps: &[
