@@ -34,7 +34,7 @@ pub(super) const EXAMPLE: Example = Example {
     database: DATABASE,
     // The migrations of a real GitLab create it; an upgrade waits until none of its rows is unfinished.
     content: &[
-        "CREATE TABLE batched_background_migrations (id bigint PRIMARY KEY, status smallint NOT NULL)",
+        "CREATE TABLE public.batched_background_migrations (id bigint PRIMARY KEY, status smallint NOT NULL)",
     ],
     kinds: &[Kind {
         resource: || ApiResource::erase::<GitlabInstance>(&()),
