@@ -6,7 +6,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::cluster::Cluster;
 
-/// A cluster that answers a request with the text after its path and query, and with 404 if there is none.
+/// A cluster that answers a request with the text after its path and query, and with 404 if no text has that path.
 pub(crate) async fn cluster(answers: &[(&str, &str)]) -> Cluster {
     let answers: Vec<(String, String)> = answers
         .iter()

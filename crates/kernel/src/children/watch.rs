@@ -51,7 +51,7 @@ impl ChildKinds {
         }
     }
 
-    /// Adds one kind. A `Secret` is none: its data is read when it is needed and never kept.
+    /// Adds one kind. It cannot be `Secret`: the operator reads its data when it needs them and never keeps them.
     #[must_use]
     pub fn with<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(mut self) -> Self {
         self.resources.push(ApiResource::erase::<K>(&()));

@@ -231,7 +231,7 @@ impl Opened<'_> {
     }
 }
 
-/// The plans of a policy. One that is being deleted is none any more, nor is one of an earlier policy of this name: no decision
+/// The plans of a policy. It leaves out plans that are being deleted and plans of an earlier policy of this name: no decision
 /// about them counts.
 pub(crate) async fn plans(read: &Reader, policy: &PolicyId) -> Result<Vec<PostgresPolicyPlan>, Problem> {
     let name = &policy.key.name;
