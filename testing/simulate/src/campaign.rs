@@ -7,9 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::properties::{Property, Violation};
-use crate::run::judge;
+use crate::run::{judge, judge_beside, run};
 use crate::scenario::Scenario;
-use crate::schedule::Schedule;
+use crate::schedule::{SHARED, Schedule};
 use crate::shrink::shortest;
 
 /// Which seeds, and how.
@@ -77,25 +77,33 @@ impl Campaign {
     /// Runs the seeds until one fails.
     pub fn run<S: Scenario>(&self) -> Report {
         let begun = Instant::now();
-        let (next, runs, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        let (runs, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let over = || self.limit.is_some_and(|limit| begun.elapsed() >= limit);
+        let end = self.first + self.seeds;
+        // One thread runs all schedules with the same operations, because it compares them with one run.
+        let groups = (self.first / SHARED..end.div_ceil(SHARED)).map(|group| group * SHARED..(group + 1) * SHARED);
+        let groups = Mutex::new(groups);
+        let next = || groups.lock().unwrap().next();
         let found: Mutex<Option<(Duration, Schedule, Vec<Violation>)>> = Mutex::new(None);
         thread::scope(|scope| {
             for _ in 0..self.jobs.max(1) {
                 scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed)
-                        && self.limit.is_none_or(|limit| begun.elapsed() < limit)
-                    {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        if number >= self.seeds {
-                            return;
-                        }
-                        let schedule = Schedule::of::<S>(self.first + number);
-                        let violations = judge::<S>(&schedule);
-                        runs.fetch_add(1, Ordering::Relaxed);
-                        if !violations.is_empty() {
-                            stop.store(true, Ordering::Relaxed);
-                            let failure = (begun.elapsed(), schedule, violations);
-                            found.lock().unwrap().get_or_insert(failure);
+                    while let Some(group) = next() {
+                        let mut undisturbed = None;
+                        for seed in group.start.max(self.first)..group.end.min(end) {
+                            if stop.load(Ordering::Relaxed) || over() {
+                                return;
+                            }
+                            let schedule = Schedule::of::<S>(seed);
+                            let undisturbed =
+                                undisturbed.get_or_insert_with(|| run::<S>(&schedule.undisturbed()));
+                            let violations = judge_beside::<S>(&schedule, undisturbed);
+                            runs.fetch_add(1, Ordering::Relaxed);
+                            if !violations.is_empty() {
+                                stop.store(true, Ordering::Relaxed);
+                                let failure = (begun.elapsed(), schedule, violations);
+                                found.lock().unwrap().get_or_insert(failure);
+                            }
                         }
                     }
                 });

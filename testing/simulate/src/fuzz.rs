@@ -12,6 +12,9 @@
 mod ground;
 
 use std::fmt;
+use std::iter::Sum;
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
 use kube::api::{DeleteParams, DynamicObject, PostParams};
@@ -100,6 +103,17 @@ pub struct Report {
     pub findings: usize,
 }
 
+impl Sum for Report {
+    fn sum<I: Iterator<Item = Self>>(reports: I) -> Self {
+        reports.fold(Self::default(), |one, other| Self {
+            changes: one.changes + other.changes,
+            one_way: one.one_way + other.one_way,
+            refused: one.refused + other.refused,
+            findings: one.findings + other.findings,
+        })
+    }
+}
+
 /// A change after which something does not hold.
 #[derive(Debug)]
 pub struct Finding {
@@ -123,10 +137,37 @@ impl fmt::Display for Finding {
     }
 }
 
+/// Makes the changes on several threads. Each thread has an API server and a seed of its own: the first one, the next one, and
+/// so on. On a real control plane there is one thread, because all objects are in one namespace.
+pub fn fuzz_beside<S: Changeable>(
+    first: u64,
+    changes: usize,
+    jobs: usize,
+    found: impl Fn(u64, &Finding) + Sync,
+) -> Report {
+    let jobs = if is_real() { 1 } else { jobs.clamp(1, changes.max(1)) };
+    let found = &found;
+    thread::scope(|scope| {
+        let start = |(job, seed)| {
+            let share = changes / jobs + usize::from(job < changes % jobs);
+            scope.spawn(move || fuzz::<S>(seed, share, |finding| found(seed, finding)))
+        };
+        let running: Vec<_> = (0..jobs).zip(first..).map(start).collect();
+        let reports = running.into_iter().map(ScopedJoinHandle::join);
+        reports
+            .map(|report| report.unwrap_or_else(|panic| resume_unwind(panic)))
+            .sum()
+    })
+}
+
+fn is_real() -> bool {
+    cluster::Kind::chosen() == cluster::Kind::Real
+}
+
 /// Makes so many changes, and says what is found as soon as it is.
 pub fn fuzz<S: Changeable>(seed: u64, changes: usize, found: impl FnMut(&Finding)) -> Report {
     fastrand::seed(seed);
-    let is_real = cluster::Kind::chosen() == cluster::Kind::Real;
+    let is_real = is_real();
     let runtime = if is_real {
         tokio::runtime::Builder::new_multi_thread().enable_all().build()
     } else {

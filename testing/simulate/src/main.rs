@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Parser;
 use mimalloc::MiMalloc;
 use stanchion_simulate::campaign::{Campaign, quiet_panics};
-use stanchion_simulate::fuzz::{Changeable, Report, fuzz};
+use stanchion_simulate::fuzz::{Changeable, Report, fuzz_beside};
 use stanchion_simulate::run;
 use stanchion_simulate::scenario::Scenario;
 use stanchion_simulate::scenarios::{Gitlab, Instance, Kernel, Policy, Supabase, User};
@@ -33,7 +33,8 @@ struct Arguments {
     /// One seed alone, with everything that was seen
     #[arg(long, conflicts_with_all = ["seeds", "first"])]
     seed: Option<u64>,
-    /// How many run at once. Default: one more than there are cores, because a run waits while PostgreSQL answers
+    /// How many run at once. Default: one more than there are cores, because a run waits while PostgreSQL answers. With
+    /// --fuzz, each job makes its part of the changes, with a seed of its own
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(2, usize::from) + 1)]
     jobs: usize,
     /// Begins no run of a story after so many seconds
@@ -115,8 +116,8 @@ fn simulate<S: Scenario>(arguments: &Arguments) -> bool {
 /// Says whether nothing was found.
 fn change<S: Changeable>(arguments: &Arguments) -> bool {
     let begun = Instant::now();
-    let seed = arguments.seed.unwrap_or(arguments.first);
-    let report = fuzz::<S>(seed, arguments.changes, |finding| {
+    let first = arguments.seed.unwrap_or(arguments.first);
+    let report = fuzz_beside::<S>(first, arguments.changes, arguments.jobs, |seed, finding| {
         println!("{}, seed {seed}, {finding}", S::NAME);
     });
     let Report {

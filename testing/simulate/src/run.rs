@@ -61,27 +61,23 @@ pub fn run<S: Scenario>(schedule: &Schedule) -> Outcome {
 
 /// Runs a schedule with and without its disturbances: what does not hold?
 pub fn judge<S: Scenario>(schedule: &Schedule) -> Vec<Violation> {
-    let reference = run::<S>(&schedule.undisturbed());
-    let mut violations: Vec<Violation> = reference
-        .violations
-        .into_iter()
-        .map(|violation| Violation {
-            what: format!("{UNDISTURBED}{}", violation.what),
-            ..violation
-        })
-        .collect();
-    if !violations.is_empty() {
-        return violations;
+    judge_beside::<S>(schedule, &run::<S>(&schedule.undisturbed()))
+}
+
+/// Runs a schedule, and compares it with the run without disturbances: what does not hold?
+pub fn judge_beside<S: Scenario>(schedule: &Schedule, undisturbed: &Outcome) -> Vec<Violation> {
+    if !undisturbed.violations.is_empty() {
+        let violations = undisturbed.violations.iter();
+        return violations
+            .map(|Violation { property, what }| Violation::new(*property, format!("{UNDISTURBED}{what}")))
+            .collect();
     }
-    let outcome = run::<S>(schedule);
-    violations.extend(outcome.violations);
-    let differences = properties::differences(&reference.end, &outcome.end);
-    violations.extend(
-        differences
-            .into_iter()
-            .map(|what| Violation::new(Property::SameEnd, what)),
-    );
-    violations
+    let mut outcome = run::<S>(schedule);
+    let differences = properties::differences(&undisturbed.end, &outcome.end).into_iter();
+    outcome
+        .violations
+        .extend(differences.map(|what| Violation::new(Property::SameEnd, what)));
+    outcome.violations
 }
 
 /// One moment of a run.

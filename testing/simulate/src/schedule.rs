@@ -9,6 +9,10 @@ use rand::{Rng as _, SeedableRng as _};
 use crate::disturbance::{self, Disturbance};
 use crate::scenario::{Operation, Scenario};
 
+/// How many consecutive seeds share their operations and setup, and with them one run without disturbances: that run takes
+/// nearly as long as a disturbed one.
+pub const SHARED: u64 = 2;
+
 /// Everything that decides a run.
 #[derive(Clone, Debug)]
 pub struct Schedule {
@@ -52,18 +56,22 @@ pub enum Act {
 impl Schedule {
     /// The schedule of a seed.
     pub fn of<S: Scenario>(seed: u64) -> Self {
-        let mut random = StdRng::seed_from_u64(seed);
+        let first = first_of_group(seed);
+        let mut shared = StdRng::seed_from_u64(first);
+        let (streaming_lists, concurrency) = (shared.random(), shared.random_range(3..=4));
+        let operations = S::operations(&mut shared);
+        let length = operations.iter().map(|(at, _)| *at).max().unwrap_or_default();
+        // The other half of the numbers, so that no seed has the numbers of the operations of another one.
+        let mut random = StdRng::seed_from_u64(!seed);
         let setup = Setup {
             replicas: if S::REPLICATED && random.random_bool(0.3) {
                 2
             } else {
                 1
             },
-            streaming_lists: random.random(),
-            concurrency: if seed.is_multiple_of(2) { 3 } else { 4 },
+            streaming_lists,
+            concurrency,
         };
-        let operations = S::operations(&mut random);
-        let length = operations.iter().map(|(at, _)| *at).max().unwrap_or_default();
         let disturbances = disturbance::generate(&mut random, length, setup.replicas, S::SQL);
         let mut steps: Vec<Step> = operations
             .into_iter()
@@ -79,12 +87,13 @@ impl Schedule {
         Self { seed, setup, steps }
     }
 
-    /// The same without anything going wrong, and with one replica, which is all that is needed then.
+    /// The same without anything going wrong, and with one replica, which is all that is needed then. It is the same for all
+    /// schedules with these operations.
     #[must_use]
     pub fn undisturbed(&self) -> Self {
         let operates = |step: &&Step| matches!(step.act, Act::Operate(_));
         Self {
-            seed: self.seed,
+            seed: first_of_group(self.seed),
             setup: Setup {
                 replicas: 1,
                 ..self.setup
@@ -108,6 +117,11 @@ impl Schedule {
     }
 }
 
+/// The first of the seeds that share their operations with this one.
+fn first_of_group(seed: u64) -> u64 {
+    seed - seed % SHARED
+}
+
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Setup {
@@ -128,5 +142,33 @@ impl fmt::Display for Schedule {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenarios::Kernel;
+
+    fn shown(schedule: &Schedule) -> String {
+        schedule.to_string()
+    }
+
+    #[test]
+    fn seeds_of_a_group_share_the_run_without_disturbances_and_no_disturbances() {
+        for seed in [0, 2, 40] {
+            let [one, other] = [seed, seed + 1].map(Schedule::of::<Kernel>);
+            assert_eq!(shown(&one.undisturbed()), shown(&other.undisturbed()));
+            assert_ne!(shown(&one), shown(&other));
+        }
+    }
+
+    #[test]
+    fn groups_have_different_operations() {
+        let [one, other] = [1, 2].map(Schedule::of::<Kernel>);
+        assert_ne!(
+            shown(&one.undisturbed()).lines().skip(1).collect::<Vec<_>>(),
+            shown(&other.undisturbed()).lines().skip(1).collect::<Vec<_>>()
+        );
     }
 }
