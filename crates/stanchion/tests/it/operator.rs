@@ -24,10 +24,10 @@ pub(crate) fn command<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -
     command
 }
 
-/// Removes the environment variables of the caller.
+/// Removes the environment variables of the caller, except for the one that says where downloads are.
 pub(crate) fn unset(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("STANCHION_") {
+        if name.to_string_lossy().starts_with("STANCHION_") && name != "STANCHION_CACHE" {
             command.env_remove(name);
         }
     }

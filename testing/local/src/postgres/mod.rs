@@ -8,4 +8,4 @@ mod version;
 pub use initialise::{Administrator, initialise};
 pub use install::{is_present, newest, programs};
 pub use server::Server;
-pub use version::{Version, release};
+pub use version::{Version, of_data, release};

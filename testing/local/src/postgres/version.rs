@@ -1,6 +1,6 @@
 //! The versions of PostgreSQL that Stanchion supports.
 
-use std::{fmt, path::Path, process::Command};
+use std::{fmt, fs, path::Path, process::Command};
 
 /// A major version of PostgreSQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -85,6 +85,11 @@ impl Version {
     }
 }
 
+/// The version that initialised a data directory; `None` if the directory is not initialised.
+pub fn of_data(data: &Path) -> Option<Version> {
+    Version::from_major(&fs::read_to_string(data.join("PG_VERSION")).ok()?)
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.major())
@@ -103,7 +108,9 @@ pub fn release(programs: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Version;
+    use std::fs;
+
+    use super::{Version, of_data};
 
     #[test]
     fn a_version_is_known_by_its_number_and_downloaded_as_it() {
@@ -120,5 +127,13 @@ mod tests {
             assert_eq!(version.npm_digest("riscv64"), None);
         }
         assert_eq!(Version::from_major("9"), None);
+    }
+
+    #[test]
+    fn a_data_directory_says_which_version_it_is_of() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(of_data(folder.path()), None);
+        fs::write(folder.path().join("PG_VERSION"), "16\n").unwrap();
+        assert_eq!(of_data(folder.path()), Some(Version::V16));
     }
 }

@@ -36,8 +36,9 @@ pub(in super::super) struct Database {
 impl Database {
     /// Starts a server in the sandbox's directory.
     pub(super) async fn start(home: &Home) -> Result<Self, SandboxError> {
-        let version = postgres::newest();
         let place = home.folder("postgres")?;
+        // Only the version that initialised kept data can read it.
+        let version = postgres::of_data(&place.join("data")).unwrap_or_else(postgres::newest);
         let password = home.secret("postgres-password")?;
         let account = Account::unprivileged()?;
         if account.is_some() {
