@@ -27,6 +27,7 @@ pub mod scope;
 pub mod status;
 pub mod telemetry;
 pub mod text;
+mod tls;
 pub mod watch;
 
 pub use context::{Reader, Writer};
@@ -35,3 +36,4 @@ pub use reconciler::{
     Cleanup, CleanupOutcome, Done, Inactive, Inputs, NoCleanup, Outcome, Reconciler, Report,
 };
 pub use scope::Scope;
+pub use tls::tls_mode;

@@ -14,7 +14,7 @@ use stanchion_api::user::InstanceRef;
 use stanchion_kernel::marks::Marks;
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::redact::{FingerprintKey, SecretString, SecretValues};
-use stanchion_kernel::{Problem, Reader};
+use stanchion_kernel::{Problem, Reader, tls_mode};
 use stanchion_postgres as pg;
 
 use crate::rules::Rules;
@@ -173,7 +173,7 @@ pub(crate) async fn of_instance(
         &spec.admin_secret_ref.name,
         &spec.admin_secret_ref.password_key,
     )?;
-    let mode = mode(spec);
+    let mode = tls_mode(spec.tls.as_ref().map_or(TlsMode::default(), |tls| tls.mode));
     let ca = match spec.tls.as_ref().and_then(|tls| tls.ca_secret_ref.as_ref()) {
         Some(ca) => {
             let pem = value(&secret(read, &home, &ca.name).await?, &ca.name, &ca.key)?;
@@ -198,16 +198,6 @@ pub(crate) async fn of_instance(
         endpoints: spec.endpoints.clone().unwrap_or_default(),
         tls: mode,
     })
-}
-
-fn mode(spec: &PostgresInstanceSpec) -> pg::TlsMode {
-    match spec.tls.as_ref().map_or(TlsMode::default(), |tls| tls.mode) {
-        TlsMode::Disable => pg::TlsMode::Disable,
-        TlsMode::Prefer => pg::TlsMode::Prefer,
-        TlsMode::Require => pg::TlsMode::Require,
-        TlsMode::VerifyCa => pg::TlsMode::VerifyCa,
-        TlsMode::VerifyFull => pg::TlsMode::VerifyFull,
-    }
 }
 
 fn viewer(setup: &Setup, rules: Rules) -> Viewer {
@@ -275,8 +265,8 @@ pub(crate) fn log_exposure(server: &pg::Server) -> String {
         return String::new();
     }
     format!(
-        "; the administrator cannot switch off the server's log for its statements, so that verifiers of passwords may \
-         appear there: {} {:?}",
+        "; the administrator cannot switch off the server's log for its statements, so password verifiers may appear in \
+         it: {} {:?}",
         pg::server::LOG_GRANTS,
         server.role
     )

@@ -56,7 +56,8 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// A quantity in billionths: the API server writes `1024Mi` as `1Gi`, and `0.5` as `500m`.
+/// A quantity in billionths: the API server writes `1024Mi` as `1Gi`, and `0.5` as `500m`. The sandbox has its own parser,
+/// because it does not depend on the product.
 pub(crate) fn quantity(text: &str) -> Option<i128> {
     const BILLION: i128 = 1_000_000_000;
     let end = text
@@ -74,8 +75,9 @@ pub(crate) fn quantity(text: &str) -> Option<i128> {
         "G" => BILLION * thousands(3)?,
         "T" => BILLION * thousands(4)?,
         "P" => BILLION * thousands(5)?,
+        "E" => BILLION * thousands(6)?,
         binary => {
-            let power = ["Ki", "Mi", "Gi", "Ti", "Pi"]
+            let power = ["Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
                 .iter()
                 .position(|unit| *unit == binary)?;
             BILLION << (10 * (power + 1))
@@ -146,7 +148,9 @@ mod tests {
     #[test]
     fn quantities_are_numbers_and_words_are_not() {
         assert_eq!(quantity("1.5Gi"), quantity("1536Mi"));
+        assert_eq!(quantity("1024Pi"), quantity("1Ei"));
         assert_eq!(quantity("2k"), quantity("2000"));
+        assert_eq!(quantity("1000P"), quantity("1E"));
         assert_eq!(quantity("100m"), quantity("0.1"));
         for word in [
             "",

@@ -6,6 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use stanchion_api::SupabaseProjectSpec;
 use stanchion_api::duration;
 use stanchion_api::instance::TlsMode;
+use stanchion_kernel::tls_mode;
 
 use super::SecretDigests;
 use crate::database::{Login, Names};
@@ -155,13 +156,7 @@ impl Project<'_> {
 
     /// libpq's `sslmode`.
     pub(crate) fn ssl_mode(&self) -> &'static str {
-        match self.spec.database.ssl_mode {
-            TlsMode::Disable => "disable",
-            TlsMode::Prefer => "prefer",
-            TlsMode::Require => "require",
-            TlsMode::VerifyCa => "verify-ca",
-            TlsMode::VerifyFull => "verify-full",
-        }
+        tls_mode(self.spec.database.ssl_mode).as_str()
     }
 
     /// The same for a driver that only distinguishes encrypted and unencrypted: `prefer` allows unencrypted.

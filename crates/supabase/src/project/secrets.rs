@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use stanchion_api::instance::TlsMode;
-use stanchion_kernel::{Problem, Reader};
+use stanchion_kernel::{Problem, Reader, tls_mode};
 use stanchion_postgres as pg;
 
 use super::reasons::ReadyReason;
@@ -303,17 +303,10 @@ fn database_of(
         port,
         name: text(values, "database"),
     };
-    let mode = match wanted.mode {
-        TlsMode::Disable => pg::TlsMode::Disable,
-        TlsMode::Prefer => pg::TlsMode::Prefer,
-        TlsMode::Require => pg::TlsMode::Require,
-        TlsMode::VerifyCa => pg::TlsMode::VerifyCa,
-        TlsMode::VerifyFull => pg::TlsMode::VerifyFull,
-    };
     let target = pg::ConnectionConfig::new(&address.host, port, &address.name, &text(values, "username"))
         .map_err(|error| missing(format!("database secret: {error}")))?
         .with_password(text(values, "password").into())
-        .with_tls(mode, ca)
+        .with_tls(tls_mode(wanted.mode), ca)
         .named_in(&wanted.namespace);
     Ok((address, target))
 }
