@@ -92,7 +92,9 @@ pub enum LogsError {
 
 /// Starts logging to standard error: standard output is for the result of a command.
 pub fn init(format: Format, filter: &str, extra: Vec<ExtraLayer>) -> Result<(), LogsError> {
-    let colours = io::stderr().is_terminal();
+    // An empty value counts as absent, as no-color.org says.
+    let is_plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = io::stderr().is_terminal() && !is_plain;
     Ok(subscriber(format, filter, extra, io::stderr, colours)?.try_init()?)
 }
 
