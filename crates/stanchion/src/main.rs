@@ -1,6 +1,6 @@
 //! The binary: every command of Stanchion.
 //!
-//! A command that fails prints one line on standard error. Exit codes: 0 done, 1 failed, 2 used wrongly. `roles` has
+//! A command that fails prints one line on standard error. Exit codes: 0 done, 1 failed, 2 usage error. `roles` has
 //! its own; called as `pgroles`, the program is that command.
 
 mod cli;

@@ -58,7 +58,7 @@ async fn ask(policies: &Api<DynamicObject>, request: &ReconcileArgs) -> Result<S
     match answer(&object.data, asked) {
         Some(Ok(())) => Ok(format!("{policy}: reconciled")),
         Some(Err(reason)) => Err(format!("{policy}: {reason}")),
-        None => Err(format!("{policy}: the operator has taken its answer back")),
+        None => Err(format!("{policy}: the operator no longer reports a result for this request")),
     }
 }
 

@@ -338,8 +338,8 @@ fn no_role(field: &str, name: &str, what: &str, open: &str) -> Problem {
         "choose another role".to_owned()
     } else {
         format!(
-            "choose another role, or have {open}the instance's spec.roles (for the operator's default server, \
-             --postgres-roles) added"
+            "choose another role, or ask an administrator to add {open}the instance's spec.roles (for the operator's \
+             default server, --postgres-roles)"
         )
     };
     Problem::human(

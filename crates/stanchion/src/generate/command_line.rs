@@ -10,7 +10,7 @@ use super::table::{MADE, table};
 pub(super) fn page(cli: &Command) -> String {
     let mut text = format!("# Command line\n\n{MADE}\n");
     text.push_str(
-        "Exit codes: 0 done, 1 failed, 2 used wrongly; `roles` has [its own](../roles/README.md). A failure is one line on \
+        "Exit codes: 0 done, 1 failed, 2 usage error; `roles` has [its own](../roles/README.md). A failure is one line on \
          standard error.\n",
     );
     commands(&mut text, cli, "stanchion", "##");

@@ -38,7 +38,7 @@ pub(crate) enum RunError {
     Fingerprints(#[from] InstallKeyError),
     #[error("cannot start: {0}")]
     System(#[from] io::Error),
-    #[error("the leader lease is lost; start again to be a candidate again")]
+    #[error("this replica lost the leader lease; restart it to take part in the election again")]
     LeaseLost,
     #[error("the controllers ended by themselves, which is a defect; start again")]
     Ended,

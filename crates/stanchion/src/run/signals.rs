@@ -21,7 +21,7 @@ pub(crate) fn shutdown() -> io::Result<CancellationToken> {
             }
         };
         asked().await;
-        info!("shutting down: what is running is finished, nothing new begins");
+        info!("shutting down: running passes get a moment to finish, and nothing new starts");
         token.cancel();
         asked().await;
         warn!("aborted by a second signal");

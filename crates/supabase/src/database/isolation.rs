@@ -250,8 +250,8 @@ fn check(
 fn refused(what: &str, belongs: &str, found: &Found, server: &Server) -> Problem {
     let (owner, role) = (&found.owner, &server.role);
     let message = format!(
-        "{what} {belongs} role {owner:?}, who could run code with the rights of {role:?} by it: drop it, or look at it and \
-         then say ALTER … OWNER TO \"{role}\""
+        "{what} {belongs} role {owner:?}, who could run code with the privileges of {role:?} through it: drop it, or review \
+         it and then run ALTER … OWNER TO \"{role}\""
     );
     Problem::human("ObjectNotTrusted", message)
 }

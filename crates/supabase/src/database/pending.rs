@@ -290,7 +290,7 @@ fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
         notes.push(Note {
             about: format!("database {name}"),
             message: format!(
-                "somebody has let everybody in again, so a login of another project on this server can read this one's tables: \
+                "PUBLIC may connect again, so a login of another project on this server can read the tables of this one: \
                  REVOKE CONNECT ON DATABASE \"{name}\" FROM PUBLIC"
             ),
         });
@@ -316,7 +316,7 @@ fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
         if recorded.hash != step.hash() {
             notes.push(Note {
                 about: step.name.to_owned(),
-                message: "another version of the operator has run it; it is left as it is".to_owned(),
+                message: "another version of the operator ran this step; this version does not run it again".to_owned(),
             });
         }
     }

@@ -68,7 +68,7 @@ pub(super) fn check(catalog: &Catalog, request: &Request) -> Result<(), Problem>
         .filter(|found| !found.superuser && found.owner != *role && found.owner != database.owner);
     if let Some(found) = stranger {
         let message = format!(
-            "database {internal:?}, which analytics and the pooler would use, belongs to role {:?}: rename it, or say \
+            "database {internal:?}, which analytics and the pooler would use, belongs to role {:?}: rename it, or run \
              ALTER DATABASE \"{internal}\" OWNER TO \"{role}\"",
             found.owner
         );

@@ -151,7 +151,7 @@ fn encryption(spec: &SupabaseProjectSpec) -> Result<(), Problem> {
     let authority = database.ca_secret_ref.is_some();
     if spec.pooler.is_some() && checked && !authority {
         return Err(invalid(
-            "spec.pooler: the pooler checks certificates with one authority only: name it in spec.database.caSecretRef",
+            "spec.pooler: the pooler verifies certificates with a single CA: set spec.database.caSecretRef",
         ));
     }
     let encrypted = checked || database.ssl_mode == TlsMode::Require;

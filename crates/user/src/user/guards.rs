@@ -77,8 +77,8 @@ pub(super) fn check_database(
         return Err(Problem::human(
             "DatabaseConflict",
             format!(
-                "database {name:?} exists, and no object of this namespace created it; choose another name, or take \
-                 createDatabase out to use it as it is"
+                "database {name:?} exists, and no object of this namespace created it; choose another name, or \
+                 remove createDatabase to use the database as it is"
             ),
         ));
     }

@@ -105,8 +105,6 @@ impl Reconciler for UserController {
             Rule::new("", &["secrets"], READ),
             // The credentials Secret: written by server-side apply, deleted when its name changes.
             Rule::new("", &["secrets"], &["create", "patch", "delete"]),
-            // That Secret blocks the deletion of its owner, which some clusters check.
-            Rule::new("db.example.com", &["postgresusers/finalizers"], &["update"]),
             Rule::new("", &["namespaces"], READ).cluster_wide(),
             Rule::new("db.example.com", &["postgresinstances"], READ),
         ]

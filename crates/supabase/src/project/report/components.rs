@@ -206,7 +206,7 @@ pub(super) fn url_warning(wanted: &Wanted, render_inputs: &RenderInputs) -> Stri
         return String::new();
     }
     format!(
-        "auth.smtpSecretRef is set and no public URL is: the links in mails lead to {}, which only pods reach; \
+        "auth.smtpSecretRef is set, but no public URL: the links in mails lead to {}, which only pods reach; \
          set studio.publicUrl, ingress.host or gateway.hostnames",
         project.public_url()
     )

@@ -77,7 +77,7 @@ fn what_cannot_work_is_refused_in_known_words() {
                 o["spec"]["pooler"] = json!({});
                 o["spec"]["database"]["sslMode"] = json!("verify-full");
             },
-            "one authority only",
+            "with a single CA",
         ),
         (
             |o| o["spec"]["analytics"] = json!({}),

@@ -219,8 +219,8 @@ impl<'a> NewOwner<'a> {
         let chosen = keeper.choose(found, free);
         let Some((keeper, is_there)) = chosen.or_else(|| keeper.choose(found, is_ours)) else {
             return Err(blocked(format!(
-                "role {} cannot be dropped: role {:?}, which would keep what it owns, and those that could take its place \
-                 were not created by this operator; rename or drop one of them",
+                "role {} cannot be dropped: the operator did not create role {:?}, which would keep what it owns, nor the \
+                 roles that could replace it; rename or drop one of them",
                 role.name,
                 keeper.name()
             )));

@@ -143,8 +143,8 @@ pub(crate) fn check_extensions(
         Some(name) => Err(Problem::human(
             "ExtensionNotAllowed",
             format!(
-                "extension {name:?} is not one that PostgreSQL trusts to everybody; add it to the instance's spec.extensions (for the operator's default server, --postgres-extensions), or \
-                 have an administrator create it in the database"
+                "PostgreSQL does not mark extension {name:?} as trusted; add it to the instance's spec.extensions (for the \
+                 operator's default server, --postgres-extensions), or ask an administrator to create it in the database"
             ),
         )),
     }

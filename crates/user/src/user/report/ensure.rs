@@ -346,7 +346,7 @@ fn events(status: &PostgresUserStatus, facts: &Facts<'_>, drift: &Drift<'_>) -> 
         events.push(EventRecord::warning(
             "PasswordTrimmed",
             "SetPassword",
-            "the password in the Secret ends with a line break, which was taken off",
+            "the password in the Secret ends with a line break, which the operator removed",
         ));
     }
     if !drift.corrected.is_empty() {
