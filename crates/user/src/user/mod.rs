@@ -171,7 +171,7 @@ impl Reconciler for UserController {
         report::report(user, outcome, now)
     }
 
-    fn report_suspended(user: &PostgresUser, _: Timestamp) -> Report<PostgresUserStatus> {
-        report::suspended(user)
+    fn report_suspended(user: &PostgresUser, now: Timestamp) -> Report<PostgresUserStatus> {
+        report::suspended(user, now)
     }
 }

@@ -96,7 +96,14 @@ pub(crate) fn report(
 pub(crate) fn suspended(project: &SupabaseProject, now: Timestamp) -> Report<SupabaseProjectStatus> {
     let mut status = project.status.clone().unwrap_or_default();
     status.phase = Some(Phase::Suspended);
-    status.message = Some("suspended: the operator changes nothing until spec.suspend is false".into());
+    let words = "suspended: the operator changes nothing until spec.suspend is false";
+    status.message = Some(words.into());
+    // A project that was never observed only reports that; otherwise the observed conditions stay.
+    if find(&status.conditions, condition::READY).is_none() {
+        let mut conditions = Conditions::new(&status.conditions, project.metadata.generation, now);
+        conditions.set(condition::READY, Truth::Unknown, "Suspended", words);
+        status.conditions = conditions.finish();
+    }
     let mut report = Report {
         idle_reason: "Suspended",
         ..Report::new(status)

@@ -370,6 +370,22 @@ fn a_suspended_project_keeps_what_was_known() {
     assert_eq!(report.idle_reason, "Suspended");
 }
 
+/// The columns of `kubectl get` show `Ready`.
+#[test]
+fn a_project_that_was_suspended_from_the_beginning_says_so() {
+    let mut pass = Pass::new();
+    pass.project.spec.suspend = true;
+    let report = suspended(&pass.project, second(0));
+    assert_eq!(said(&report, "Ready"), "Unknown Suspended");
+    pass.believe(report);
+    let again = suspended(&pass.project, second(60));
+    assert_eq!(Some(&again.status), pass.project.status.as_ref());
+    let mut known = Pass::over_running();
+    known.project.spec.suspend = true;
+    let report = suspended(&known.project, second(60));
+    assert_eq!(said(&report, "Ready"), "True AllComponentsReady");
+}
+
 #[test]
 fn a_project_that_ran_is_updated_after_an_outage_and_a_suspension() {
     for interruption in [Phase::ValidatingDependencies, Phase::Failed, Phase::Suspended] {

@@ -57,12 +57,19 @@ pub(super) fn report(
 }
 
 /// The status of a suspended object.
-pub(super) fn suspended(user: &PostgresUser) -> Report<PostgresUserStatus> {
-    let status = PostgresUserStatus {
+pub(super) fn suspended(user: &PostgresUser, now: Timestamp) -> Report<PostgresUserStatus> {
+    let words = "suspended: the operator changes nothing until spec.suspend is false";
+    let mut status = PostgresUserStatus {
         phase: Some(Phase::Suspended),
-        message: Some("suspended: the operator changes nothing until spec.suspend is false".into()),
+        message: Some(words.into()),
         ..user.status.clone().unwrap_or_default()
     };
+    // A user that was never observed only reports that; otherwise the observed conditions stay.
+    if find(&status.conditions, condition::READY).is_none() {
+        let mut conditions = Conditions::new(&status.conditions, user.metadata.generation, now);
+        conditions.set(condition::READY, Truth::Unknown, "Suspended", words);
+        status.conditions = conditions.finish();
+    }
     Report {
         idle_reason: "Suspended",
         requeue_after: requeue_after(user, None),

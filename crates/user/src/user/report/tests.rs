@@ -53,3 +53,26 @@ fn a_plan_is_known_by_its_statements_and_their_order() {
     assert_ne!(plan(&["ab"]), plan(&["a", "b"]));
     assert_eq!(plan(&[]).len(), 32);
 }
+
+/// The column of `kubectl get` shows `Ready`.
+#[test]
+fn a_user_that_was_suspended_from_the_beginning_says_so() {
+    let user = json!({
+        "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresUser",
+        "metadata": { "name": "a", "namespace": "ns", "generation": 1 },
+        "spec": { "username": "a", "database": "d", "suspend": true },
+    });
+    let mut user: PostgresUser = serde_json::from_value(user).unwrap();
+    let ready = |report: &Report<PostgresUserStatus>| {
+        let ready = find(&report.status.conditions, condition::READY);
+        ready.map(|ready| format!("{} {}", ready.status, ready.reason))
+    };
+    let report = suspended(&user, Timestamp::UNIX_EPOCH);
+    assert_eq!(ready(&report).as_deref(), Some("Unknown Suspended"));
+    user.status = Some(report.status);
+    let again = suspended(&user, Timestamp::MAX);
+    assert_eq!(Some(&again.status), user.status.as_ref());
+    user.status.as_mut().unwrap().conditions[0].reason = "UserCreated".into();
+    let known = suspended(&user, Timestamp::UNIX_EPOCH);
+    assert_eq!(ready(&known).as_deref(), Some("Unknown UserCreated"));
+}
