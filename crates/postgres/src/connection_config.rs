@@ -1,7 +1,8 @@
 //! A server, a database and the credentials.
 //!
 //! A target contains credentials, so it prints only `host:port`, and parse errors never repeat the input: a URL with an
-//! unescaped `@` has half a password in place of the host.
+//! unescaped `@` has half a password in place of the host. That is why this is not `tokio_postgres::Config`, whose errors can
+//! repeat the input.
 
 mod fingerprint;
 mod keywords;

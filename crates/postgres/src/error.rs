@@ -220,9 +220,10 @@ impl Error {
         }
     }
 
-    /// Whether the server answers, and refuses connections to this database, or too many of them.
+    /// Whether the server answers, and refuses connections to this database, or too many of them. A server without room for
+    /// any connection returns the same code. Other errors, such as a full disk, are not about one database.
     pub(crate) fn is_about_the_database(&self) -> bool {
-        self.0.kind == Kind::Server && self.0.doing == Doing::Connecting && !self.code_starts(&["08", "57"])
+        self.0.kind == Kind::Server && self.0.doing == Doing::Connecting && self.code_starts(&["53300", "55"])
     }
 
     /// Whether the database refuses all connections: somebody has closed it.

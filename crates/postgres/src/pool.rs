@@ -9,6 +9,9 @@
 //! A server that does not answer costs little: a [`breaker`] allows one attempt at a time and pauses between attempts,
 //! and no task waits for a connection to a server that has answered nothing for a second.
 //!
+//! deadpool and bb8 do not replace this: one of their pools serves one connection string, so they cannot limit the
+//! connections of an account across databases.
+//!
 //! Use one connection at a time: tasks that each hold one and wait for a second can use up all of them and then wait
 //! for each other until [`PoolSettings::wait`] ends.
 

@@ -2,7 +2,7 @@
 //!
 //! `ALTER ROLE … PASSWORD 'clear'` leaves the password in the server's log, in `pg_stat_statements` and in every error
 //! message that quotes the statement. A verifier is what the server would compute and store anyway; it cannot be used
-//! to log in.
+//! to log in. `postgres-protocol` computes verifiers, too, but cannot compare a password with a stored one.
 
 use std::num::NonZeroU32;
 

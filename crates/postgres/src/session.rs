@@ -294,7 +294,7 @@ impl Drop for ReadSession {
         };
         match Handle::try_current() {
             Ok(runtime) => {
-                runtime.spawn(async move {
+                let cancellation = async move {
                     let stop = async {
                         // If a cancellation does not arrive, the server's own timeouts apply.
                         let _ = cancellation.send().await;
@@ -303,7 +303,8 @@ impl Drop for ReadSession {
                     if tokio::time::timeout(CANCEL_GRACE, stop).await.is_err() {
                         driver.abort();
                     }
-                });
+                };
+                crate::fence::cancel(cancellation, &runtime);
             }
             Err(_) => driver.abort(),
         }

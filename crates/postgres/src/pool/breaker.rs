@@ -23,6 +23,8 @@ use crate::sqlstate::Doing;
 pub(super) const HURRY: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long a failure counts after the pause that followed it.
+const REMEMBERED: Duration = Duration::from_mins(1);
 
 #[derive(Default)]
 pub(super) struct Breaker {
@@ -49,6 +51,18 @@ pub(super) struct Attempt<'b> {
 }
 
 impl Breaker {
+    /// A proven one: without a failure it lets all tasks try at once.
+    pub(super) fn trusting() -> Self {
+        let state = State {
+            proven: true,
+            ..State::default()
+        };
+        Self {
+            state: Mutex::new(state),
+            ended: Notify::new(),
+        }
+    }
+
     /// Waits until this task may try, or returns why it should not.
     pub(super) async fn enter(&self, target: &ConnectionConfig) -> Result<Attempt<'_>, Error> {
         loop {
@@ -92,6 +106,12 @@ impl Breaker {
     /// Whether the last attempt failed.
     pub(super) fn is_open(&self) -> bool {
         self.lock().failures > 0
+    }
+
+    /// Whether the last attempt failed a short time ago.
+    pub(super) fn failed_recently(&self) -> bool {
+        let until = self.lock().until;
+        until.is_some_and(|until| Instant::now() < until + REMEMBERED)
     }
 
     /// The failure that it is open for.

@@ -1,5 +1,6 @@
 //! The connections of one account: an address with its credentials.
 
+mod databases;
 mod guards;
 mod idle;
 
@@ -13,6 +14,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
+use self::databases::Databases;
 use self::guards::{Slot, Waiting, Witness};
 pub(super) use self::idle::Idle;
 use self::idle::Next;
@@ -44,8 +46,7 @@ pub(super) struct Host {
     /// Whether the address can be reached, which all accounts share, and whether this account can log in.
     network: Arc<Breaker>,
     login: Breaker,
-    /// Whether a database accepts a connection of a role: one that refuses it does not keep others from being used.
-    databases: Mutex<HashMap<Login, Arc<Breaker>>>,
+    databases: Databases,
     losses: Losses,
     /// A permit for each connection in use. Tokio grants them in the order of the requests.
     permits: Arc<Semaphore>,
@@ -106,7 +107,7 @@ impl Host {
             address: target.to_string().to_ascii_lowercase(),
             network,
             login: Breaker::default(),
-            databases: Mutex::default(),
+            databases: Databases::default(),
             losses: losses.clone(),
             permits: Arc::new(Semaphore::new(limit)),
             waiting: AtomicUsize::new(0),
@@ -161,7 +162,7 @@ impl Host {
     async fn open(self: &Arc<Self>, target: &ConnectionConfig) -> Result<Session, Error> {
         let network = self.network.enter(target).await?;
         let login = self.login.enter(target).await?;
-        let breaker = self.breaker_of(target);
+        let breaker = self.databases.breaker_of(&self::login(target));
         let database = breaker.enter(target).await?;
         let opened = Session::connect_on(target, &self.terms, Arc::clone(&self.observer)).await;
         let opened = opened.map_err(|error| match error.class() {
@@ -174,11 +175,15 @@ impl Host {
                 login.succeeded();
                 database.succeeded();
             }
-            // The server answered, and refuses this database.
+            // The server answered, and refuses this database. If it refuses a second one, it is the server that has no room.
             Err(error) if error.class() == Class::Transient && error.is_about_the_database() => {
                 network.succeeded();
-                login.succeeded();
                 database.failed(error);
+                if !self.databases.is_another_open(&self::login(target)) {
+                    login.succeeded();
+                } else if login.failed(error) {
+                    self.losses.announce(&self.address);
+                }
             }
             // Only transient failures: a wrong password is retried soon enough by its own objects.
             Err(error) => {
@@ -200,13 +205,6 @@ impl Host {
             }
         }
         opened
-    }
-
-    /// The breaker of the target's database. Those of others that are closed are forgotten.
-    fn breaker_of(&self, target: &ConnectionConfig) -> Arc<Breaker> {
-        let mut databases = self.databases.lock();
-        databases.retain(|_, breaker| Arc::strong_count(breaker) > 1 || breaker.is_open());
-        Arc::clone(databases.entry(login(target)).or_default())
     }
 
     /// A connection that the server ends may be the first sign that it is gone: another one shows whether it is, and the

@@ -344,13 +344,15 @@ fn settings(target: &ConnectionConfig, timeouts: &Timeouts) -> String {
 }
 
 /// The owner of a database may set a role for everybody who connects to it, with ALTER DATABASE. A session is the login
-/// itself, or the role that an administrator of the login has set for it, with ALTER ROLE.
+/// itself, or the role that an administrator of the login has set for it, with ALTER ROLE. Since PostgreSQL 16, a member may
+/// lack the right to SET ROLE: the server then ignores the setting with a warning, and so does this query.
 const OWN_ROLE: &str = "\
 SELECT pg_catalog.set_config('role', coalesce(( \
   SELECT r.rolname FROM pg_catalog.pg_db_role_setting s \
   JOIN pg_catalog.pg_roles me ON me.oid = s.setrole AND me.rolname = session_user \
   CROSS JOIN LATERAL pg_catalog.unnest(s.setconfig) setting \
-  JOIN pg_catalog.pg_roles r ON setting = 'role=' || r.rolname AND pg_catalog.pg_has_role(me.oid, r.oid, 'MEMBER') \
+  JOIN pg_catalog.pg_roles r ON setting = 'role=' || r.rolname AND pg_catalog.pg_has_role(me.oid, r.oid, \
+    CASE WHEN pg_catalog.current_setting('server_version_num')::int >= 160000 THEN 'SET' ELSE 'MEMBER' END) \
   WHERE s.setdatabase IN (0, (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database())) \
   ORDER BY s.setdatabase DESC LIMIT 1), 'none'), false)";
 

@@ -133,6 +133,34 @@ async fn a_database_does_not_choose_the_role() {
     assert_eq!(who(&target).await, own);
 }
 
+/// The server itself ignores the setting then, with a warning.
+#[tokio::test]
+async fn a_role_that_the_login_may_not_set_does_not_lock_it_out() {
+    for version in versions().into_iter().filter(|version| version.major() >= 16) {
+        let database = Database::of(version).await;
+        let name = |what: &str| stanchion_testkit::unique::name(what).replace('-', "_");
+        let (login, own) = (name("login"), name("own"));
+        let target = target(&database.url_of(&login, "p"));
+        database
+            .execute(&format!(
+                "CREATE ROLE {own}; CREATE ROLE {login} LOGIN PASSWORD 'p'; ALTER ROLE {login} SET role = '{own}'"
+            ))
+            .await;
+        for (may_set, role) in [("FALSE", &login), ("TRUE", &own)] {
+            database
+                .execute(&format!("GRANT {own} TO {login} WITH SET {may_set}"))
+                .await;
+            let session = connect(&target).await.unwrap();
+            let rows = session.query(&Query::new("SELECT current_user::text")).await;
+            assert_eq!(
+                rows.unwrap()[0].get::<_, String>(0),
+                *role,
+                "{version}: {may_set}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn statements_and_locks_have_limits() {
     let database = Database::of(Version::V15).await;

@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use stanchion_postgres::{Batch, Begin, Fence, Kind, Query, Statement};
 use stanchion_testkit::postgres::{Database, Version};
+use stanchion_testkit::wait;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
 
-use crate::support::session;
+use crate::support::{WAIT_TIMEOUT, session};
 
 fn insert(value: i64) -> Statement {
     Statement::new("INSERT INTO public.t VALUES (")
@@ -56,4 +59,27 @@ async fn a_lost_leader_sends_no_statement_and_no_commit() {
         .scalar("SELECT count(*) FROM pg_class WHERE relname = 'u'")
         .await;
     assert_eq!(made.as_deref(), Some("0"));
+}
+
+/// What a stopped task was doing must not commit after another replica has begun.
+#[tokio::test]
+async fn the_cancellations_of_a_stopped_task_can_be_waited_for() {
+    let database = Database::of(Version::V15).await;
+    let session = session(&database).await;
+    let running = async || {
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stanchion' \
+                   AND datname = current_database() AND state <> 'idle'";
+        database.scalar(sql).await.unwrap()
+    };
+    let cancellations = TaskTracker::new();
+    let fence = Fence::new(|| true).tracking(cancellations.clone());
+    let work = async move { session.query(&Query::new("SELECT pg_sleep(3600)")).await.is_ok() };
+    let task = tokio::spawn(fence.around(work));
+    wait::eventually(WAIT_TIMEOUT, "the query", async || running().await == "1").await;
+    task.abort();
+    assert!(task.await.unwrap_err().is_cancelled());
+    cancellations.close();
+    assert_eq!(cancellations.len(), 1);
+    timeout(WAIT_TIMEOUT, cancellations.wait()).await.unwrap();
+    assert_eq!(running().await, "0");
 }

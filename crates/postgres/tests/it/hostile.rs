@@ -15,14 +15,14 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::support::{connect, target};
 
-const LOGGED_IN: [u8; 4] = [0, 0, 0, 0];
+pub(crate) const LOGGED_IN: [u8; 4] = [0, 0, 0, 0];
 
 pub(crate) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = i32::try_from(body.len() + 4).unwrap();
     [&[tag], length.to_be_bytes().as_slice(), body].concat()
 }
 
-fn row(values: &[&str]) -> Vec<u8> {
+pub(crate) fn row(values: &[&str]) -> Vec<u8> {
     let mut body = u16::try_from(values.len()).unwrap().to_be_bytes().to_vec();
     for value in values {
         body.extend(i32::try_from(value.len()).unwrap().to_be_bytes());
@@ -31,7 +31,7 @@ fn row(values: &[&str]) -> Vec<u8> {
     message(b'D', &body)
 }
 
-fn columns(count: u16) -> Vec<u8> {
+pub(crate) fn columns(count: u16) -> Vec<u8> {
     let mut body = count.to_be_bytes().to_vec();
     for _ in 0..count {
         body.extend(b"c\0");
@@ -42,7 +42,7 @@ fn columns(count: u16) -> Vec<u8> {
     message(b'T', &body)
 }
 
-fn ready() -> Vec<u8> {
+pub(crate) fn ready() -> Vec<u8> {
     message(b'Z', b"I")
 }
 

@@ -1,5 +1,6 @@
 //! The pool: its limit, its order, and what it does not keep.
 
+mod breakers;
 mod unresponsive;
 
 use std::sync::Arc;
