@@ -12,6 +12,7 @@ use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::{Severity, TransitionEvent};
 use stanchion_kernel::rbac::{self, Rule};
 use stanchion_kernel::watch::Watch;
+use stanchion_kernel::watch::dependencies::Key;
 use stanchion_kernel::{
     Cleanup, CleanupOutcome, Done, Inactive, Inputs, Outcome, Problem, Reader, Reconciler, Report, Writer,
 };
@@ -94,6 +95,10 @@ impl Reconciler for WidgetController {
             Rule::new("", &["configmaps"], rbac::OWN),
             Rule::new("", &["secrets"], rbac::READ),
         ]
+    }
+
+    async fn external_events(&self) -> Vec<Key> {
+        self.world.next_signal().await
     }
 
     fn is_suspended(object: &Widget) -> bool {

@@ -1,11 +1,12 @@
 //! The state outside of the cluster, and the observations of passes for tests.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use stanchion_kernel::Inactive;
 use stanchion_kernel::problem::{Class, Problem};
-use tokio::sync::watch;
+use stanchion_kernel::watch::dependencies::Key;
+use tokio::sync::{Notify, watch};
 
 /// The thing that a widget represents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ struct Shared {
     state: Mutex<State>,
     /// Names whose passes wait in `observe`.
     held: watch::Sender<Vec<String>>,
+    /// A signal was sent.
+    signalled: Notify,
 }
 
 #[derive(Default)]
@@ -42,6 +45,7 @@ struct State {
     blocked: HashMap<String, Class>,
     withdrawn: HashSet<String>,
     inactive: Vec<(String, &'static str)>,
+    signals: VecDeque<Vec<Key>>,
     passes: HashMap<String, usize>,
     running: HashMap<String, usize>,
     most_running: usize,
@@ -161,6 +165,23 @@ impl World {
         match self.state().outages.get(name) {
             Some(class) => Err(Problem::new(*class, "Outage", format!("the world fails {name}"))),
             None => Ok(()),
+        }
+    }
+
+    /// An event outside of the cluster that wakes these widgets. Without any, the toy panics over it.
+    pub fn signal(&self, keys: Vec<Key>) {
+        self.state().signals.push_back(keys);
+        self.shared.signalled.notify_one();
+    }
+
+    pub(crate) async fn next_signal(&self) -> Vec<Key> {
+        loop {
+            let signal = self.state().signals.pop_front();
+            if let Some(keys) = signal {
+                assert!(!keys.is_empty(), "boom in external_events");
+                return keys;
+            }
+            self.shared.signalled.notified().await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Takes over the managed fields of a predecessor.
+//! Takes over the managed fields of a predecessor, as client-go's `csaupgrade` does.
 //!
 //! Server-side apply removes a field that is no longer intended only if the same manager applied it. Fields that
 //! another operator wrote with plain updates would stay forever: a wrong variable in a container's environment, next to

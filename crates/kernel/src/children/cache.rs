@@ -1,51 +1,19 @@
 //! The summaries of children, from the watch and from our own writes, whichever is newer.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use kube::core::{ApiResource, DynamicObject, ObjectMeta};
 use parking_lot::RwLock;
 use serde_json::{Map, Value};
 
-use super::owned::{self, Digest};
+use super::owned;
+use super::store::{Child, Store};
 use super::{Children, Rollout};
 use crate::apply::{Observed, annotated};
 use crate::context::Parent;
 use crate::watch::dependencies::{Key, version};
 use crate::watch::related::is_ours;
-
-/// The summary of a child.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Child {
-    pub(super) name: String,
-    pub(super) uid: String,
-    /// The uid of the object that it belongs to; empty if it has lost its controller.
-    pub(super) owner: String,
-    /// Whether it is being deleted.
-    pub(super) terminating: bool,
-    /// The progress of a Deployment. In a box, because most children have none.
-    pub(super) rollout: Option<Box<Rollout>>,
-    /// Its resource version.
-    version: u64,
-    /// The hash of the intent that it was last written with.
-    pub(super) intent: Option<String>,
-    /// The digest of the current values of our fields.
-    pub(super) owned: Option<Digest>,
-    /// The digest of our fields when a comparison found the child as intended, although the digests differ.
-    pub(super) verified: Option<Digest>,
-}
-
-impl Child {
-    /// Whether the owner has nothing to do because of the change from `known`.
-    fn is_no_news_after(&self, known: &Self) -> bool {
-        let unversioned = Self {
-            version: known.version,
-            verified: known.verified,
-            ..self.clone()
-        };
-        unversioned == *known
-    }
-}
 
 /// A live object, from a watch event or from the response to a write.
 pub(super) struct Live {
@@ -70,40 +38,12 @@ impl Live {
     }
 }
 
-/// By owner, then by name. In order, so that the owners in a namespace are together.
-type ByOwner = BTreeMap<Key, HashMap<String, Child>>;
-
-/// The owner that a child is cached for, whatever its references say now, and the cached version.
-fn held(all: &ByOwner, child: &ObjectMeta) -> Option<(Key, u64)> {
-    let (name, uid) = (child.name.as_ref()?, child.uid.as_ref()?);
-    let namespace = child.namespace.as_deref().unwrap_or_default();
-    let first = Key {
-        namespace: namespace.to_owned(),
-        name: String::new(),
-    };
-    all.range(first..)
-        .take_while(|(owner, _)| owner.namespace == namespace)
-        .find_map(|(owner, children)| {
-            let known = children.get(name).filter(|known| known.uid == *uid)?;
-            Some((owner.clone(), known.version))
-        })
-}
-
-fn remove(all: &mut ByOwner, owner: &Key, name: &str) {
-    if let Some(children) = all.get_mut(owner) {
-        children.remove(name);
-        if children.is_empty() {
-            all.remove(owner);
-        }
-    }
-}
-
 /// The children of one kind that belong to a controller's objects.
 pub(crate) struct ChildCache {
     kind: ApiResource,
     owner: (String, String),
     manager: String,
-    children: RwLock<ByOwner>,
+    store: RwLock<Store>,
 }
 
 impl ChildCache {
@@ -113,14 +53,14 @@ impl ChildCache {
             kind,
             owner,
             manager,
-            children: RwLock::default(),
+            store: RwLock::default(),
         }
     }
 
     /// All children of an object, by name.
     fn children(&self, parent: &Parent) -> Vec<Child> {
-        let all = self.children.read();
-        let of_key = all.get(&parent.key).into_iter().flat_map(HashMap::values);
+        let store = self.store.read();
+        let of_key = store.of(&parent.key);
         let mut found: Vec<Child> = of_key
             .filter(|child| child.owner == parent.uid)
             .cloned()
@@ -135,7 +75,7 @@ impl ChildCache {
         let is_deployment = self.kind.group == "apps" && self.kind.kind == "Deployment";
         Some(Child {
             name: meta.name.clone()?,
-            uid: meta.uid.clone()?,
+            uid: meta.uid.as_deref()?.into(),
             owner,
             terminating: meta.deletion_timestamp.is_some(),
             rollout: is_deployment.then(|| Box::new(Rollout::of(live))),
@@ -159,43 +99,48 @@ impl ChildCache {
         Some((key, controller.uid.clone()))
     }
 
-    /// Records a live child. Returns the owners that must be reconciled: none for a stale event, and two if the child has
-    /// gone from one to the other. The watch also reports our own writes.
+    /// Records a child from a watch event. Returns the owners that must be reconciled: none for a stale event, and two if the
+    /// child has gone from one to the other. The watch also reports our own writes.
     pub(super) fn see(&self, live: &Live) -> Vec<Key> {
-        self.record(live).unwrap_or_default()
+        self.record(live, Origin::Watch).unwrap_or_default()
     }
 
-    fn record(&self, live: &Live) -> Option<Vec<Key>> {
+    /// The watch has delivered everything up to this version.
+    pub(super) fn delivered(&self, version: Option<u64>) {
+        let mut store = self.store.write();
+        store.watched = store.watched.max(version.unwrap_or_default());
+    }
+
+    fn record(&self, live: &Live, origin: Origin) -> Option<Vec<Key>> {
         let meta = &live.meta;
-        let before = held(&self.children.read(), meta);
-        if let Some((_, known)) = before
-            && version(meta).is_some_and(|now| known >= now)
-        {
-            return None;
-        }
+        let (uid, name) = (meta.uid.as_deref()?, meta.name.as_deref()?);
+        let before = {
+            let store = self.store.read();
+            if is_outdated(&store, (uid, name), version(meta)?, origin) {
+                return None;
+            }
+            store.holder(uid).cloned()
+        };
         // A child that has lost its controller stays with its last owner, who does not see it any more: its deletion
         // makes room for another.
-        let orphaned = || Some((before?.0, String::new()));
+        let orphaned = || Some((Key::clone(before.as_deref()?), String::new()));
         let (key, owner) = self.owner_of(meta).or_else(orphaned)?;
         let mut child = self.child(live, owner)?;
         let mut woken = Vec::new();
-        let mut all = self.children.write();
-        if let Some((holder, known)) = held(&all, meta) {
-            // Another thread may have recorded it meanwhile.
-            if known >= child.version {
-                return None;
-            }
-            if holder != key {
-                remove(&mut all, &holder, &child.name);
-                woken.push(holder);
-            }
+        let mut store = self.store.write();
+        // Another thread may have recorded it meanwhile.
+        if is_outdated(&store, (uid, name), child.version, origin) {
+            return None;
         }
-        let known = all.entry(key.clone()).or_default();
-        let no_news = known.get(&child.name).is_some_and(|before| {
+        if store.holder(uid).is_some_and(|holder| **holder != key) {
+            woken.extend(store.remove(uid, name));
+        }
+        let known = store.get_mut(&key, &child.name);
+        let no_news = known.is_some_and(|before| {
             child.verified = before.verified;
             child.is_no_news_after(before)
         });
-        known.insert(child.name.clone(), child);
+        store.insert(&key, child);
         if !no_news {
             woken.push(key);
         }
@@ -204,31 +149,20 @@ impl ChildCache {
 
     /// Drops a deleted child, and returns its last owner. Another child of its name may have come after it.
     pub(super) fn lose(&self, gone: &ObjectMeta) -> Option<Key> {
-        let mut all = self.children.write();
-        let (holder, _) = held(&all, gone)?;
-        remove(&mut all, &holder, gone.name.as_ref()?);
-        Some(holder)
+        self.store
+            .write()
+            .remove(gone.uid.as_deref()?, gone.name.as_deref()?)
     }
 
     /// Drops all children that a complete list does not contain, and returns their owners.
     pub(super) fn keep_only(&self, uids: &HashSet<String>) -> Vec<Key> {
-        // In a fixed order, so that a simulated run depends on its seed alone.
-        let mut bereft = Vec::new();
-        self.children.write().retain(|key, children| {
-            let before = children.len();
-            children.retain(|_, child| uids.contains(&child.uid));
-            if children.len() < before {
-                bereft.push(key.clone());
-            }
-            !children.is_empty()
-        });
-        bereft
+        self.store.write().keep_only(uids)
     }
 
     /// Records the result of our write, so that the next pass does not use the state before it.
     pub(crate) fn wrote(&self, written: DynamicObject) {
         if let Some(live) = Live::from_watch(written) {
-            drop(self.see(&live));
+            drop(self.record(&live, Origin::Write));
         }
     }
 
@@ -240,16 +174,31 @@ impl ChildCache {
     /// Records that a child is being deleted: a pass before the watch reports it does not delete the child again.
     pub(crate) fn deleted(&self, owner: &Key, child: &Observed) {
         self.update(owner, &child.name, |known| {
-            known.terminating |= child.uid.as_ref() == Some(&known.uid);
+            known.terminating |= child.uid.as_deref() == Some(&*known.uid);
         });
     }
 
     fn update(&self, owner: &Key, name: &str, change: impl FnOnce(&mut Child)) {
-        let mut all = self.children.write();
-        let child = all.get_mut(owner).and_then(|children| children.get_mut(name));
-        if let Some(child) = child {
+        if let Some(child) = self.store.write().get_mut(owner, name) {
             change(child);
         }
+    }
+}
+
+/// Where a state of a child comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Watch,
+    /// The response to a write of ours, which may arrive after the watch has reported what happened since.
+    Write,
+}
+
+/// Whether the store already has this state or a newer one. A child that it does not have is gone if the watch was past the
+/// write: it has delivered the write and then the deletion.
+fn is_outdated(store: &Store, (uid, name): (&str, &str), version: u64, origin: Origin) -> bool {
+    match store.version_of(uid, name) {
+        Some(known) => known >= version,
+        None => origin == Origin::Write && version <= store.watched,
     }
 }
 

@@ -9,6 +9,7 @@
 mod cache;
 mod owned;
 mod rollout;
+mod store;
 mod watch;
 
 use kube::core::ApiResource;
@@ -16,8 +17,9 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 pub use cache::ChildCaches;
-use cache::{Child, same_kind};
+use cache::same_kind;
 pub use rollout::Rollout;
+use store::Child;
 pub use watch::ChildKinds;
 pub(crate) use watch::WatchContext;
 
@@ -67,7 +69,7 @@ impl Children {
                 ObjectChange::Delete(Observed {
                     resource: resource.clone(),
                     name: child.name.clone(),
-                    uid: Some(child.uid.clone()),
+                    uid: Some(child.uid.to_string()),
                 })
             }));
         }
@@ -81,7 +83,7 @@ impl Children {
         let observed = Observed {
             resource: resource.clone(),
             name: child.name.clone(),
-            uid: Some(child.uid.clone()),
+            uid: Some(child.uid.to_string()),
         };
         Some(ObjectChange::Merge(observed, spec))
     }

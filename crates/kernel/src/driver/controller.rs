@@ -1,21 +1,24 @@
 //! One controller: its watch fills the queue, the queue starts the passes, and what it knows about its objects.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::FutureExt;
 use kube::core::ObjectMeta;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{Event, watcher};
 use kube::{Client, Resource, ResourceExt};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use tracing::error;
 use tracing::instrument::WithSubscriber;
 
 use super::memory::Memory;
-use super::queue::Queue;
+use super::queue::{Queue, settle};
 use super::{Readiness, Settings, pass};
 use crate::children::ChildCaches;
 use crate::context::{Parent, ReconcileContext};
@@ -23,13 +26,13 @@ use crate::events::Recorder;
 use crate::external::DiscoveryCache;
 use crate::lease::Fence;
 use crate::lenient::{Flaw, Lenient};
-use crate::problem::chain;
+use crate::problem::{chain, guarded, log_panic};
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::metrics::{ControllerMetrics, Queued};
 use crate::watch::dependencies::{Dependencies, Key};
 use crate::watch::enqueue::Enqueuers;
-use crate::watch::{Fingerprints, Primary, PrimaryChange, backoff, run_watch};
+use crate::watch::{Fingerprints, Primary, PrimaryChange, backoff, key, run_watch};
 
 /// An object that may be malformed; the watch continues in any case.
 pub(super) type Read<R> = Lenient<<R as Reconciler>::Object>;
@@ -68,6 +71,8 @@ pub(super) struct Shared<R: Reconciler> {
     pub(super) store: Store<Read<R>>,
     pub(super) field_manager: String,
     pub(super) fence: Fence,
+    /// The passes, and the cancellations of their SQL statements, which outlive them.
+    pub(super) tasks: TaskTracker,
 }
 
 impl<R: Reconciler> Shared<R> {
@@ -88,6 +93,26 @@ impl<R: Reconciler> Shared<R> {
         let is_cached = object.meta().resource_version == read.meta().resource_version;
         let flaws = if is_cached { read.flaws() } else { &[] };
         Some(Newest::Object(object, flaws.to_vec()))
+    }
+
+    /// Follows an event of the objects themselves.
+    fn route(&self, primary: &mut Primary<R>, event: &Event<Read<R>>) {
+        match event {
+            Event::Apply(object) => self.memory.saw(object.meta()),
+            // The cache contains the listed objects only now.
+            Event::InitDone => self
+                .store
+                .state()
+                .iter()
+                .for_each(|object| self.memory.saw(object.meta())),
+            _ => {}
+        }
+        for change in primary.handle(event) {
+            match change {
+                PrimaryChange::Changed(key) => self.queue.wake(key),
+                PrimaryChange::Gone(key) => self.forget_if_gone(&key),
+            }
+        }
     }
 
     /// The context of a pass over this object.
@@ -139,21 +164,15 @@ pub(super) async fn run<R: Reconciler>(
     let mut primary = Primary::<R>::new(shared.fingerprints.clone());
     let router = Arc::clone(&shared);
     let listening = run_watch(R::NAME, events, listed, move |event| {
-        match &event {
-            Event::Apply(object) => router.memory.saw(object.meta()),
-            // The cache contains the listed objects only now.
-            Event::InitDone => router
-                .store
-                .state()
-                .iter()
-                .for_each(|object| router.memory.saw(object.meta())),
-            _ => {}
+        if guarded(R::NAME, || router.route(&mut primary, &event)).is_some() {
+            return;
         }
-        for change in primary.handle(&event) {
-            match change {
-                PrimaryChange::Changed(key) => router.queue.wake(key),
-                PrimaryChange::Gone(key) => router.forget_if_gone(&key),
-            }
+        // A pass reads the newest state, whatever the event was.
+        let wake = |object: &Read<R>| router.queue.wake(key(object.meta()));
+        match &event {
+            Event::Apply(object) | Event::Delete(object) => wake(object),
+            Event::InitDone => router.store.state().iter().for_each(|object| wake(object)),
+            Event::Init | Event::InitApply(_) => {}
         }
     });
     let passes = async {
@@ -161,32 +180,40 @@ pub(super) async fn run<R: Reconciler>(
         caches_ready.wait().await;
         let queue = shared.queue.clone();
         queue
-            .serve(shutdown, |key, queued| turn(Arc::clone(&shared), key, queued))
+            .serve(shutdown, |key, queued| run_pass(Arc::clone(&shared), key, queued))
             .await;
+        settle(&shared.tasks).await;
     };
     tokio::select! {
         biased;
         () = passes => {}
         () = listening => {}
-        () = heed(&shared) => {}
+        () = wake_on_external_events(&shared) => {}
     }
 }
 
 /// Wakes the objects that the controller names.
-async fn heed<R: Reconciler>(shared: &Shared<R>) {
+async fn wake_on_external_events<R: Reconciler>(shared: &Shared<R>) {
     loop {
-        for key in shared.reconciler.external_events().await {
-            shared.queue.wake(key);
+        let events = AssertUnwindSafe(shared.reconciler.external_events());
+        match events.catch_unwind().await {
+            Ok(keys) => keys.into_iter().for_each(|key| shared.queue.wake(key)),
+            Err(panic) => {
+                log_panic("external events", panic.as_ref());
+                // It may panic each time.
+                sleep(shared.settings.backoff.most).await;
+            }
         }
     }
 }
 
 /// One pass. It runs in its own task, so that passes use all cores; it is dropped with the controller, so that a lost
 /// Lease stops it.
-async fn turn<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
+async fn run_pass<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
     let backstop = shared.settings.backoff.most;
+    let tasks = shared.tasks.clone();
     let pass = pass::run(shared, key, queued).with_current_subscriber();
-    match AbortOnDropHandle::new(tokio::spawn(pass)).await {
+    match AbortOnDropHandle::new(tasks.spawn(pass)).await {
         Ok(requeue_after) => requeue_after,
         // Passes catch their own panics; an error here is a bug in the driver.
         Err(defect) => {

@@ -103,8 +103,17 @@ impl<O: Object> Memory<O> {
     /// Records that our finalizer is removed from this object.
     pub fn released(&self, object: &O) {
         self.slot(object.meta(), |slot| slot.released = true);
-        let is_other = |late: &O| late.meta().uid != object.meta().uid;
-        drop(self.0.lock().split_late(&key(object.meta()), is_other));
+        self.forget_late(object.meta());
+    }
+
+    /// Records that this object exists and is not being deleted: its cleanup comes later, and with the spec of that time.
+    pub fn lives(&self, meta: &ObjectMeta) {
+        self.forget_late(meta);
+    }
+
+    fn forget_late(&self, meta: &ObjectMeta) {
+        let is_other = |late: &O| late.meta().uid != meta.uid;
+        drop(self.0.lock().split_late(&key(meta), is_other));
     }
 
     /// Records that a pass applied although the object was being deleted: a cleanup has to follow.

@@ -19,6 +19,7 @@ use futures::future::{BoxFuture, join_all};
 use kube::runtime::reflector::{self, Store};
 use kube::{Client, Resource};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::controller::{Read, Shared, reference};
 #[doc(hidden)]
@@ -178,6 +179,7 @@ fn assemble<R: Reconciler>(
         store,
         field_manager,
         fence,
+        tasks: TaskTracker::new(),
     });
     let subscriber = Subscriber {
         owner,

@@ -25,6 +25,7 @@ use tracing::{debug, warn};
 
 use crate::ambient;
 use crate::lease::Fence;
+use crate::problem::is_terminating;
 use crate::rbac::Rule;
 use crate::text::shorten;
 
@@ -87,7 +88,7 @@ impl EventRecord {
         }
     }
 
-    /// The notice, shortened to the API's limits.
+    /// The event, shortened to the API's limits.
     fn shortened(&self) -> Self {
         Self {
             kind: self.kind,
@@ -257,13 +258,7 @@ fn identify(regarding: &ObjectReference) -> String {
 /// The namespace or the Lease is gone, so nobody would read the event.
 fn is_expected(error: &kube::Error) -> bool {
     match error {
-        kube::Error::Api(status) => {
-            let causes = status.details.iter().flat_map(|details| &details.causes);
-            status.is_not_found()
-                || causes
-                    .into_iter()
-                    .any(|cause| cause.reason == "NamespaceTerminating")
-        }
+        kube::Error::Api(status) => status.is_not_found() || is_terminating(status),
         other => Fence::stopped(other),
     }
 }

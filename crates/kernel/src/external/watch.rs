@@ -25,6 +25,8 @@ use crate::watch::{Watch, backoff, run_watch};
 const SOON: Duration = Duration::from_secs(1);
 /// A CRD that is served in no version of ours may stay for ever.
 const LATER: Duration = Duration::from_mins(1);
+/// An API server that does not answer may do so again at any time.
+const AFTER_ERROR: Duration = Duration::from_secs(5);
 
 /// The state of the CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,14 +132,15 @@ impl Follower {
         loop {
             let now = definition.borrow_and_update().clone();
             let served = match now {
-                Definition::Unlisted => None,
+                Definition::Unlisted => Ok(None),
                 Definition::Absent => {
                     synced(None);
-                    None
+                    Ok(None)
                 }
-                Definition::There(_) => self.served().await.unwrap_or_default(),
+                Definition::There(_) => self.served().await,
             };
-            if let Some(served) = served {
+            let longest = if served.is_ok() { LATER } else { AFTER_ERROR };
+            if let Ok(Some(served)) = served {
                 debug!(kind = self.kind.kind, version = served.resource.version, "served");
                 pause = SOON;
                 let other = self.other(&mut definition, &served);
@@ -150,9 +153,10 @@ impl Follower {
                 // Not served in any version that we can watch: do not delay others.
                 synced(None);
                 // Discovery runs again after a change or after this time.
+                pause = pause.min(longest);
                 match timeout(pause, definition.changed()).await {
                     Ok(_) => pause = SOON,
-                    Err(_) => pause = LATER.min(pause * 2),
+                    Err(_) => pause = longest.min(pause * 2),
                 }
             } else if definition.changed().await.is_err() {
                 return;
@@ -205,7 +209,7 @@ impl Follower {
                     return;
                 }
                 Err(_) if pause == Duration::MAX => pause = SOON,
-                Err(_) => pause = LATER.min(pause * 2),
+                Err(_) => pause = AFTER_ERROR.min(pause * 2),
             }
         }
     }
@@ -268,6 +272,22 @@ mod tests {
         assert!((10..20).contains(&asked.load(SeqCst)), "{asked:?}");
     }
 
+    /// An outage of the API server is not a kind that nobody serves.
+    #[tokio::test(start_paused = true)]
+    async fn a_discovery_that_fails_is_repeated_soon() {
+        let (code, asked) = (Arc::new(AtomicUsize::new(404)), Arc::default());
+        let (_sender, receiver) = watch::channel(Definition::There(Some(1)));
+        let follower = follower(&code, &asked);
+        let mut following = std::pin::pin!(follower.objects(receiver, |_| {}));
+        assert!(timeout(Duration::from_mins(10), &mut following).await.is_err());
+        code.store(500, SeqCst);
+        // The pause after the last answer may still be long.
+        assert!(timeout(LATER, &mut following).await.is_err());
+        let before = asked.load(SeqCst);
+        assert!(timeout(Duration::from_mins(1), &mut following).await.is_err());
+        assert!(asked.load(SeqCst) - before >= 10, "{before} {asked:?}");
+    }
+
     #[tokio::test(start_paused = true)]
     async fn the_watch_goes_on_while_discovery_fails() {
         let (code, asked) = (Arc::new(AtomicUsize::new(500)), Arc::default());
@@ -280,7 +300,7 @@ mod tests {
         let mut other = std::pin::pin!(follower.other(&mut receiver, &as_it_was));
         sender.send_replace(Definition::There(Some(2)));
         assert!(timeout(Duration::from_mins(5), &mut other).await.is_err());
-        assert!(asked.load(SeqCst) > 5);
+        assert!(asked.load(SeqCst) > 50, "{asked:?}");
         // It is asked again until it answers, and then no more.
         code.store(200, SeqCst);
         assert!(timeout(Duration::from_mins(5), &mut other).await.is_err());

@@ -19,7 +19,7 @@ use crate::ambient;
 use super::{
     Leadership, LeaseSettings,
     leadership::Tenure,
-    record::{self, Claim, Observed},
+    record::{self, Candidacy, Observed},
 };
 use crate::watch::backoff;
 
@@ -202,7 +202,7 @@ impl Elector {
         let name = &self.settings.name;
         let written = match self.leases.get_opt(name).await? {
             None => {
-                if let Claim::HeldBy(other) = observed.judge_missing(&self.settings, Instant::now()) {
+                if let Candidacy::HeldBy(other) = observed.judge_missing(&self.settings, Instant::now()) {
                     return Ok(Attempt::HeldBy(other));
                 }
                 let lease = Lease {
@@ -216,7 +216,7 @@ impl Elector {
             }
             Some(lease) => {
                 let spec = lease.spec.clone().unwrap_or_default();
-                if let Claim::HeldBy(other) = observed.judge(&spec, &self.settings, Instant::now()) {
+                if let Candidacy::HeldBy(other) = observed.judge(&spec, &self.settings, Instant::now()) {
                     return Ok(Attempt::HeldBy(other));
                 }
                 let spec = Some(record::held(Some(&spec), &self.settings, ambient::now()));

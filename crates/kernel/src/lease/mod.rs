@@ -7,7 +7,7 @@
 //! - [`Elector`]: writes the Lease with its resourceVersion, so that only one of two candidates succeeds, and runs the
 //!   controllers only while it is renewed.
 //! - [`Fence`]: stops writes that outlive the Lease: of a spawned task, of a retried request, of a process that was
-//!   paused and resumes a minute later.
+//!   paused and resumes a minute later. kubert's lease, which would replace the other two parts, has no fence.
 
 mod elector;
 mod fence;

@@ -14,7 +14,7 @@ pub(super) struct Observed(Option<(LeaseSpec, Instant)>);
 
 /// Whether we may write the Lease.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(super) enum Candidacy {
     /// We hold it, or it has no holder, or the holder has not renewed it for a whole lease duration.
     Ours,
     /// Another replica holds it.
@@ -26,7 +26,7 @@ impl Observed {
     ///
     /// A Lease of another holder expires when *we* have seen it unchanged for its duration: `renewTime` comes from a
     /// clock that may be minutes off, so it is compared with itself only.
-    pub(super) fn judge(&mut self, spec: &LeaseSpec, settings: &LeaseSettings, now: Instant) -> Claim {
+    pub(super) fn judge(&mut self, spec: &LeaseSpec, settings: &LeaseSettings, now: Instant) -> Candidacy {
         let since = match &self.0 {
             Some((seen, since)) if seen == spec => *since,
             _ => {
@@ -34,7 +34,7 @@ impl Observed {
                 now
             }
         };
-        claim(spec, settings, since, now)
+        candidacy(spec, settings, since, now)
     }
 
     /// When we may take the Lease, if its holder does not renew it.
@@ -45,19 +45,19 @@ impl Observed {
 
     /// Decides about a Lease that is gone. Deleting it does not stop its holder, so a candidate that knew the holder
     /// waits as usual.
-    pub(super) fn judge_missing(&self, settings: &LeaseSettings, now: Instant) -> Claim {
-        self.0
-            .as_ref()
-            .map_or(Claim::Ours, |(spec, since)| claim(spec, settings, *since, now))
+    pub(super) fn judge_missing(&self, settings: &LeaseSettings, now: Instant) -> Candidacy {
+        self.0.as_ref().map_or(Candidacy::Ours, |(spec, since)| {
+            candidacy(spec, settings, *since, now)
+        })
     }
 }
 
-fn claim(spec: &LeaseSpec, settings: &LeaseSettings, since: Instant, now: Instant) -> Claim {
+fn candidacy(spec: &LeaseSpec, settings: &LeaseSettings, since: Instant, now: Instant) -> Candidacy {
     match spec.holder_identity.as_deref() {
-        None | Some("") => Claim::Ours,
-        Some(holder) if holder == settings.identity.as_str() => Claim::Ours,
-        Some(_) if now >= since + takeover_delay(spec, settings) => Claim::Ours,
-        Some(holder) => Claim::HeldBy(holder.to_owned()),
+        None | Some("") => Candidacy::Ours,
+        Some(holder) if holder == settings.identity.as_str() => Candidacy::Ours,
+        Some(_) if now >= since + takeover_delay(spec, settings) => Candidacy::Ours,
+        Some(holder) => Candidacy::HeldBy(holder.to_owned()),
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
         // By its own timestamp it expired decades ago; the other one has a clock in the future.
         for renewed in ["1990-01-01T00:00:00Z", "2190-01-01T00:00:00Z"] {
             let (mut observed, lease) = (Observed::default(), external(renewed));
-            let other = Claim::HeldBy("other".into());
+            let other = Candidacy::HeldBy("other".into());
             assert_eq!(observed.judge(&lease, &settings, start), other);
             assert_eq!(
                 observed.judge(&lease, &settings, start + Duration::from_millis(14_999)),
@@ -137,7 +137,7 @@ mod tests {
             );
             assert_eq!(
                 observed.judge(&lease, &settings, start + Duration::from_secs(15)),
-                Claim::Ours
+                Candidacy::Ours
             );
         }
     }
@@ -147,22 +147,22 @@ mod tests {
         let (settings, start, mut observed) = (settings(), Instant::now(), Observed::default());
         for i in 0..10 {
             let lease = external(&format!("2026-01-01T00:00:{i:02}Z"));
-            let claim = observed.judge(&lease, &settings, start + Duration::from_secs(14 * i));
-            assert_eq!(claim, Claim::HeldBy("other".into()));
+            let candidacy = observed.judge(&lease, &settings, start + Duration::from_secs(14 * i));
+            assert_eq!(candidacy, Candidacy::HeldBy("other".into()));
         }
     }
 
     #[test]
     fn a_deleted_lease_is_not_free_at_once_for_who_saw_its_holder() {
         let (settings, start, mut observed) = (settings(), Instant::now(), Observed::default());
-        assert_eq!(observed.judge_missing(&settings, start), Claim::Ours);
+        assert_eq!(observed.judge_missing(&settings, start), Candidacy::Ours);
         observed.judge(&external("2026-01-01T00:00:00Z"), &settings, start);
         let after = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(
             observed.judge_missing(&settings, after(14)),
-            Claim::HeldBy("other".into())
+            Candidacy::HeldBy("other".into())
         );
-        assert_eq!(observed.judge_missing(&settings, after(15)), Claim::Ours);
+        assert_eq!(observed.judge_missing(&settings, after(15)), Candidacy::Ours);
     }
 
     #[test]
@@ -173,8 +173,8 @@ mod tests {
             ..external("2026-01-01T00:00:00Z")
         };
         observed.judge(&lease, &settings, start);
-        let claim = observed.judge(&lease, &settings, start + Duration::from_secs(59));
-        assert_eq!(claim, Claim::HeldBy("other".into()));
+        let candidacy = observed.judge(&lease, &settings, start + Duration::from_secs(59));
+        assert_eq!(candidacy, Candidacy::HeldBy("other".into()));
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
                 holder_identity: holder,
                 ..external("2026-01-01T00:00:00Z")
             };
-            assert_eq!(Observed::default().judge(&lease, &settings, now), Claim::Ours);
+            assert_eq!(Observed::default().judge(&lease, &settings, now), Candidacy::Ours);
         }
     }
 

@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 pub use self::salvage::{Flaw, salvage};
+use crate::problem::guarded;
 
 /// An object with possibly malformed fields.
 #[derive(Clone, Debug)]
@@ -61,11 +62,14 @@ impl<O> Lenient<O> {
 impl<'de, O: DeserializeOwned> Deserialize<'de> for Lenient<O> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
-        if let Ok(object) = O::deserialize(&value) {
+        // A panic here would end the watch of all objects.
+        let step = "reading an object";
+        if let Some(Ok(object)) = guarded(step, || O::deserialize(&value)) {
             return Ok(Self::whole(object));
         }
         let metadata = value.get("metadata").cloned().unwrap_or_default();
-        let (object, flaws) = salvage(value);
+        let (object, flaws) =
+            guarded(step, || salvage(value)).unwrap_or_else(|| (None, vec![Flaw::panicked()]));
         let metadata = if object.is_some() {
             ObjectMeta::default()
         } else {
@@ -109,5 +113,30 @@ impl<O: Resource> Resource for Lenient<O> {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         self.object.as_mut().map_or(&mut self.metadata, O::meta_mut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    struct Bomb;
+
+    impl<'de> Deserialize<'de> for Bomb {
+        fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+            panic!("boom")
+        }
+    }
+
+    #[test]
+    fn a_panic_is_the_flaw_of_its_object() {
+        let object = json!({ "metadata": { "name": "one" }, "spec": {} });
+        let read: Lenient<Bomb> = serde_json::from_value(object).unwrap();
+        assert_eq!(read.metadata.name.as_deref(), Some("one"));
+        assert_eq!(read.flaws().len(), 1);
+        assert!(read.into_object().is_none());
     }
 }

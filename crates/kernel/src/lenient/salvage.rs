@@ -38,6 +38,15 @@ impl Flaw {
         }
     }
 
+    /// The deserializer has a bug.
+    pub(super) fn panicked() -> Self {
+        Self {
+            path: "the object".to_owned(),
+            error: "the operator failed in reading it; its log says more".to_owned(),
+            removed: Value::Null,
+        }
+    }
+
     /// Whether the flaw is a field with one of these names, contains one, or is below one.
     pub fn concerns(&self, fields: &[&str]) -> bool {
         let is_field = |name: &str| fields.contains(&name);

@@ -151,7 +151,8 @@ fn is_lost_race(status: &Status) -> bool {
             .contains("no new finalizers can be added if the object is being deleted")
 }
 
-fn is_terminating(status: &Status) -> bool {
+/// Whether the namespace of the object is being deleted.
+pub(crate) fn is_terminating(status: &Status) -> bool {
     causes(status).any(|(reason, _)| reason == "NamespaceTerminating")
 }
 

@@ -6,11 +6,14 @@
 mod kubernetes;
 pub mod postgres;
 
+use std::any::Any;
 use std::error::Error as StdError;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use kubernetes::is_terminating;
 use stanchion_postgres::error::plain;
 
 /// What has to change before a retry can succeed.
@@ -249,6 +252,22 @@ impl fmt::Debug for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}/{}: {}", self.class, self.reason, plain(&chain(self)))
     }
+}
+
+/// Does something that must not end everything else. `None` if it panics.
+pub(crate) fn guarded<T>(step: &str, work: impl FnOnce() -> T) -> Option<T> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.inspect_err(|panic| log_panic(step, panic.as_ref())).ok()
+}
+
+/// Logs a panic that was caught. Its text may contain anything, so it goes nowhere else.
+pub(crate) fn log_panic(step: &str, panic: &(dyn Any + Send)) {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(ToString::to_string)
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "no message".into());
+    tracing::error!(step, panic = text, "the operator panicked");
 }
 
 /// An error with all its causes on one line, for a log.

@@ -27,7 +27,7 @@ use tracing::warn;
 
 use self::dependencies::{Key, version};
 pub use self::related::{MANAGED_BY, Watch};
-use crate::problem::chain;
+use crate::problem::{chain, guarded};
 use crate::reconciler::{Reconciler, finalizer};
 
 /// The backoff of broken watches. The delays stay short: they limit how long a change goes unnoticed after the API
@@ -79,6 +79,8 @@ enum State {
 /// kube resumes a broken watch where it stopped, without a new list, and does not report it: a quiet kind has no events
 /// that would show it. But while it cannot resume, it returns an error at least once in [`RECOVERY_TIMEOUT`]. So no
 /// error for that long means that the watch works again.
+///
+/// A panic in `handle` must not end the watch of all other objects: it is logged, and the next event follows.
 pub(crate) async fn run_watch<K>(
     name: &str,
     events: impl Stream<Item = watcher::Result<Event<K>>>,
@@ -108,7 +110,7 @@ pub(crate) async fn run_watch<K>(
                     Event::Init | Event::InitApply(_) => State::Listing,
                     Event::InitDone | Event::Apply(_) | Event::Delete(_) => State::Running,
                 };
-                handle(event);
+                guarded(name, || handle(event));
                 if next == State::Running && state != State::Running {
                     synced(None);
                 }
@@ -276,5 +278,33 @@ impl<R: Reconciler> Primary<R> {
                 vec![PrimaryChange::Gone(key)]
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_handler_that_panics_does_not_end_the_watch() {
+        let named = |name: &str| {
+            let mut object = ConfigMap::default();
+            object.metadata.name = Some(name.to_owned());
+            Ok(Event::Apply(object))
+        };
+        let events = futures::stream::iter([named("one"), named("bad"), named("two")]);
+        let (synced, mut handled) = (Mutex::new(Vec::new()), Vec::new());
+        let note = |error| synced.lock().push(error);
+        run_watch("a watch", events, note, |event| {
+            let Event::Apply(object) = event else { return };
+            let name = object.metadata.name.unwrap_or_default();
+            assert_ne!(name, "bad");
+            handled.push(name);
+        })
+        .await;
+        assert_eq!(handled, ["one", "two"]);
+        assert_eq!(*synced.lock(), [None::<String>], "the watch works");
     }
 }

@@ -18,7 +18,6 @@ use crate::driver::controller::{Read, Shared};
 use crate::driver::memory::LastProblem;
 use crate::driver::settings::jitter;
 use crate::events::transitions;
-use crate::lenient::Lenient;
 use crate::problem::{Cause, Class, Problem, Retry};
 use crate::reconciler::{Cleanup as _, CleanupOutcome, Outcome, Reconciler, Report, StatusOf, finalizer};
 use crate::status::Status;
@@ -31,7 +30,7 @@ impl<R: Reconciler> Pass<'_, R> {
         let mut incomplete = incomplete.map(|incomplete| incomplete.map(|problem| self.kept_at(problem)));
         let requeue_after = report.requeue_after;
         match self.publish(report).await {
-            Ok(written) => self.note_late_apply(written),
+            Ok(written) => self.note_late_apply(written.as_ref()),
             // The object is gone. The API server checks the finalizers that it read when the DELETE arrived: one that is
             // added after that does not block the deletion. Only this pass knows what was created.
             Err(unwritten) if unwritten.is(Cause::NotFound) && self.is_gone().await => {
@@ -165,13 +164,17 @@ impl<R: Reconciler> Pass<'_, R> {
     }
 
     /// Remembers an object that was deleted while this pass applied. If another replica has cleaned up before this pass
-    /// created something, no later pass sees our finalizer, or even the object.
-    fn note_late_apply(&self, written: Option<Read<R>>) {
-        if self.has_applied()
-            && let Some(written) = written.and_then(Lenient::into_whole)
-            && written.meta().deletion_timestamp.is_some()
+    /// created something, no later pass sees our finalizer, or even the object. An object that is not being deleted needs no
+    /// such cleanup, even if an earlier pass could not find out whether it is gone.
+    fn note_late_apply(&self, written: Option<&Read<R>>) {
+        let memory = &self.subject.shared.memory;
+        let Some(written) = written else { return };
+        if written.meta().deletion_timestamp.is_none() {
+            memory.lives(written.meta());
+        } else if self.has_applied()
+            && let Some(written) = written.clone().into_whole()
         {
-            self.subject.shared.memory.applied_late(written);
+            memory.applied_late(written);
         }
     }
 }

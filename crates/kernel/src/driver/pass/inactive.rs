@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kube::Resource as _;
+use stanchion_postgres::error::plain;
 use tracing::warn;
 
 use super::Subject;
@@ -56,16 +57,20 @@ fn describe(flaws: &[Flaw]) -> String {
     each.collect::<Vec<_>>().join("; ")
 }
 
+/// The event about an object of which nothing can be read. It contains values of the object.
+fn event_of(flaws: &[Flaw]) -> EventRecord {
+    EventRecord::warning(MALFORMED, "Read", plain(&describe(flaws)))
+}
+
 impl<R: Reconciler> Shared<R> {
     /// Only the metadata can be read, so there is no status to write: sends an event.
     pub(super) async fn unreadable(&self, object: &Read<R>) -> (Option<Duration>, Finish) {
-        let described = describe(object.flaws());
+        let event = event_of(object.flaws());
         warn!(
-            error = described,
+            error = event.note,
             "the object cannot be read as {}",
             R::Object::kind(&())
         );
-        let event = EventRecord::warning(MALFORMED, "Read", &described);
         self.recorder.publish(&object.object_ref(&()), &event).await;
         (None, Finish::Terminal)
     }
@@ -85,5 +90,37 @@ impl<R: Reconciler> Subject<'_, R> {
             .await;
         read.finish();
         done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+    use crate::lenient::salvage;
+
+    #[derive(Debug, Deserialize)]
+    enum Mode {
+        Fast,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Thing {
+        #[allow(dead_code, reason = "only its errors matter")]
+        spec: Mode,
+    }
+
+    #[test]
+    fn an_event_has_no_character_that_a_terminal_acts_on() {
+        let (_, flaws) = salvage::<Thing>(json!({ "spec": "\u{1b}[31m\nforged" }));
+        assert!(
+            flaws.iter().any(|flaw| flaw.error.contains('\u{1b}')),
+            "{flaws:?}"
+        );
+        let note = event_of(&flaws).note;
+        assert!(note.contains("forged"), "{note}");
+        assert!(!note.contains(char::is_control), "{note}");
     }
 }

@@ -18,7 +18,7 @@ use self::path::{CleanupPath, EnsurePath, Path};
 use super::controller::{Newest, Read, Shared};
 use crate::context::{Reader, ReconcileContext, Writer};
 use crate::lenient::Flaw;
-use crate::problem::{Cause, Problem};
+use crate::problem::{Cause, Problem, log_panic};
 use crate::reconciler::{self, Cleanup as _, Done, Inactive, Inputs, Reconciler, StatusOf};
 use crate::telemetry::logs::reconcile_span;
 use crate::telemetry::metrics::{Finish, Queued};
@@ -32,14 +32,16 @@ const PANICKED: &str = "Panicked";
 /// Reconciles one object and returns when to requeue it.
 pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
     let fence = shared.fence.clone();
+    let tasks = shared.tasks.clone();
     // On the heap: every future around it would be as large as the pass itself.
-    let turn = Box::pin(turn(shared, key, queued));
+    let pass = Box::pin(reconcile(shared, key, queued));
     stanchion_postgres::Fence::new(move || fence.check().is_ok())
-        .around(turn)
+        .tracking(tasks)
+        .around(pass)
         .await
 }
 
-async fn turn<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
+async fn reconcile<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
     clean_up_predecessors(&shared, &key).await;
     let Some(newest) = shared.newest(&key) else {
         // The object was deleted while it waited, or a deleted child of an owner that is gone enqueued it.
@@ -304,9 +306,10 @@ impl<R: Reconciler> Subject<'_, R> {
         .await?;
         let object = whole::<R>(object)?;
         self.shared.memory.wrote(&object);
-        let object = as_validated(object, self.object.as_ref());
-        self.shared.fingerprints.expect::<R>(object.meta());
-        self.object = Arc::new(object);
+        // Not what the response contains: an annotation that somebody else has set meanwhile is still news.
+        expected.resource_version = object.meta().resource_version.clone();
+        self.shared.fingerprints.expect::<R>(&expected);
+        self.object = Arc::new(as_validated(object, self.object.as_ref()));
         Ok(())
     }
 
@@ -358,13 +361,7 @@ fn whole<R: Reconciler>(written: Read<R>) -> Result<R::Object, Problem> {
 }
 
 fn panicked(step: &str, panic: &(dyn std::any::Any + Send)) -> Problem {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(ToString::to_string)
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".into());
-    // The text may contain anything, so it goes to the log and not into the status.
-    tracing::error!(step, panic = text, "a reconcile panicked");
+    log_panic(step, panic);
     Problem::transient(
         PANICKED,
         format!("the operator failed in {step}; its log says more"),

@@ -2,8 +2,9 @@
 
 use http::Method;
 use stanchion_kernel::driver::Settings;
+use tokio::time::sleep;
 
-use super::{sized, start};
+use super::{LONG, sized, start};
 use crate::test_env::Widget;
 use crate::test_env::server::Server;
 
@@ -49,4 +50,24 @@ async fn a_cleanup_waits_until_it_is_known_that_the_object_is_gone() {
     server.widget("two", sized(1));
     server.until("two", |_| server.world.thing("one").is_none()).await;
     assert_eq!(one.status, None);
+}
+
+/// The object was there after all. What happens when it is gone is decided then, and not by its state of today.
+#[tokio::test(start_paused = true)]
+async fn a_doubt_that_passes_leaves_no_cleanup_behind() {
+    let server = Server::default();
+    server.widget("one", sized(1));
+    server.fault(Method::PATCH, "/status", Some(404));
+    server.fault(Method::GET, "/widgets/one", Some(403));
+    let _operator = start(&server, Settings::default());
+    server.until_passes("one", 2).await;
+    server.relent();
+    server.until("one", Widget::is_ready).await;
+    // Somebody removes the finalizer by force.
+    server.remove("one");
+    server.expire_watches();
+    server.widget("two", sized(1));
+    server.until("two", Widget::is_ready).await;
+    sleep(LONG).await;
+    assert!(server.world.thing("one").is_some());
 }

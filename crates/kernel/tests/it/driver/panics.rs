@@ -4,6 +4,7 @@ use super::{LONG, sized, start};
 use crate::test_env::server::Server;
 use crate::test_env::{Boom, Widget, WidgetSpec};
 use stanchion_kernel::driver::Settings;
+use stanchion_kernel::watch::key;
 use tokio::time::sleep;
 
 const STEPS: [Boom; 5] = [
@@ -84,4 +85,16 @@ async fn an_object_that_panicked_recovers_with_its_spec() {
         .scrape()
         .count(r#"stanchion_problems{controller="toy",class="transient"}"#);
     assert_eq!(problems, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn events_of_the_controller_itself_continue_after_a_panic() {
+    let server = Server::default();
+    server.widget("one", sized(1));
+    let _operator = start(&server, Settings::default());
+    server.until("one", Widget::is_ready).await;
+    assert_eq!(server.world.passes("one"), 1);
+    server.world.signal(Vec::new());
+    server.world.signal(vec![key(&server.get("one").metadata)]);
+    server.until_passes("one", 2).await;
 }

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use http::Method;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
 use stanchion_kernel::driver::Settings;
 use tokio::time::sleep;
 
 use super::{sized, start};
 use crate::test_env::server::Server;
-use crate::test_env::{FINALIZER, Thing};
+use crate::test_env::{FINALIZER, POKE, Thing};
 
 /// The cache changes when a list ends. A pass that starts earlier reads the old object, or none, and nothing wakes it
 /// again.
@@ -65,4 +66,16 @@ async fn changes_that_arrive_by_a_new_list_are_followed() {
             widget.is_ready() && server.world.thing("gone").is_some_and(|thing| thing.size == 7)
         })
         .await;
+}
+
+/// The response to the write of the finalizer contains the annotation, and so does everything that the watch reports later.
+/// The pass has not validated it.
+#[tokio::test(start_paused = true)]
+async fn an_annotation_that_is_set_during_a_write_of_ours_is_followed() {
+    let server = Server::default();
+    server.widget("one", sized(1));
+    server.meanwhile(|widget| widget["metadata"]["annotations"] = json!({ POKE: "now" }));
+    let _operator = start(&server, Settings::default());
+    server.until_passes("one", 2).await;
+    server.until("one", stanchion_toy::Widget::is_ready).await;
 }
