@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::{EXCLUDED_OPTION, UNDECLARED_OPTION};
 use crate::expand::{DefaultKey, Desired, Rule};
 use crate::facts::{DefaultAcl, Facts, RoleId};
 use crate::model::{ObjectType, PUBLIC, Privileges};
@@ -66,7 +67,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
 }
 
 /// Grant options that the manifest excludes are revoked; those that it does not mention, only in authoritative mode and from
-/// roles that it manages.
+/// roles that it manages. What stays is reported: additive mode revokes nothing.
 fn surplus_option(
     key: &DefaultKey,
     rule: Rule,
@@ -94,10 +95,13 @@ fn surplus_option(
             ..change(key, taken)
         }));
     }
-    if !strict && !undeclared.is_empty() {
+    let reported = [
+        (mode == Mode::Additive, excluded, EXCLUDED_OPTION),
+        (!strict, undeclared, UNDECLARED_OPTION),
+    ];
+    for (_, privileges, reason) in reported.iter().filter(|(is, those, _)| *is && !those.is_empty()) {
         plan.warnings.push(format!(
-            "\"{}\" may pass {undeclared} on every new {} of \"{}\" on to others (WITH GRANT OPTION), which the manifest does \
-             not say; state `with_grant_option`",
+            "\"{}\" may pass {privileges} on every new {} of \"{}\" on to others (WITH GRANT OPTION), {reason}",
             key.grantee, key.kind, key.owner
         ));
     }

@@ -17,6 +17,11 @@ use crate::model::{ObjectType, Privilege};
 use crate::plan::{Blocker, Change, Check, Mode, Password, Plan};
 use view::View;
 
+/// Why a plan reports a grant option.
+const UNDECLARED_OPTION: &str = "which the manifest does not say; state `with_grant_option`";
+const EXCLUDED_OPTION: &str =
+    "although the manifest says `with_grant_option: false`; additive mode does not revoke it";
+
 /// Options of the comparison.
 #[derive(Debug, Clone, Default)]
 pub struct Options {

@@ -185,11 +185,25 @@ impl<'a> View<'a> {
             })
     }
 
-    /// A column of an object, if it has privileges.
-    pub(super) fn column(&self, of: &Object, column: &str) -> Option<&Object> {
+    /// The columns of a relation that have privileges.
+    pub(super) fn columns<'v>(&'v self, of: &'v Object) -> impl Iterator<Item = &'v Object> {
         self.range(&self.columns, &name_of(of), name_of)
             .iter()
             .filter_map(|place| self.object(*place))
+            .filter(|_| of.kind.is_relation())
+    }
+
+    /// The relation of a column, if it has privileges or is managed.
+    pub(super) fn relation(&self, column: &Object) -> Option<&Object> {
+        let named = self.named(column.schema.as_deref(), &column.name).iter();
+        named
+            .filter_map(|place| self.object(*place))
+            .find(|object| object.kind.is_relation())
+    }
+
+    /// A column of a relation, if it has privileges.
+    pub(super) fn column<'v>(&'v self, of: &'v Object, column: &str) -> Option<&'v Object> {
+        self.columns(of)
             .find(|object| object.column.as_deref() == Some(column))
     }
 }

@@ -139,13 +139,13 @@ impl Needs {
     }
 }
 
-/// Managed roles; those to drop, which may have passed privileges on; and those that lose a privilege on a relation, and
-/// with it the same privilege on its columns.
+/// Managed roles; those to drop, which may have passed privileges on; and those that lose a privilege or its grant option
+/// on a relation, and with it the same on its columns.
 fn holders(desired: &Desired) -> Vec<String> {
     let retired = desired.retirements.iter().map(|retirement| &retirement.role);
     let losing = desired.grants.iter().filter_map(|(key, rule)| {
-        let loses = key.kind.is_relation() && key.columns.is_empty() && !rule.absent.is_empty();
-        loses.then_some(&key.grantee)
+        let loses = !rule.absent.is_empty() || !rule.not_grantable.is_empty();
+        (loses && key.kind.is_relation() && key.columns.is_empty()).then_some(&key.grantee)
     });
     let all: BTreeSet<_> = desired.scope.roles.iter().chain(retired).chain(losing).collect();
     all.into_iter().cloned().collect()

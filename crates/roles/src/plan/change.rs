@@ -137,8 +137,8 @@ pub struct Revoke {
     /// Whether to revoke only the grant option.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub grant_option_only: bool,
-    /// Whether the privileges were granted on. Roles that received them that way and keep them get them from the owner
-    /// first.
+    /// Whether the privileges were granted on. Roles that received them that way and keep them get them from the owner:
+    /// first, and on columns afterwards.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cascade: bool,
     /// The object.

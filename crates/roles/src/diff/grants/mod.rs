@@ -3,6 +3,9 @@
 //! Rules are resolved to objects before they are compared, so a wildcard and a named grant of the same privilege do not
 //! conflict. Grants are reported by rule (a wildcard stays one change), revocations by object.
 
+mod columns;
+mod dependents;
+mod options;
 mod surplus;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -91,7 +94,7 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         differ.restore_columns();
     }
     differ.revoked.sort_by(|a, b| order(a).cmp(&order(b)));
-    // A column can be found twice: with its table, and among the role's other privileges.
+    // Several roles can have the same lapsed grantor.
     differ.revoked.dedup();
     Grants {
         granted: differ.granted.into_iter().map(Change::Grant).collect(),
@@ -100,9 +103,11 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
     }
 }
 
-/// By role, kind, schema and name. Dependent grants are revoked before the grant that they depend on.
+/// By role, kind, schema and name. Dependent grants are revoked before the grant that they depend on: on a column, a role
+/// grants and revokes with the option on its table, too.
 fn order(revoke: &Revoke) -> impl Ord + '_ {
     (
+        revoke.columns.is_empty() || revoke.grantor.is_none(),
         revoke.cascade,
         &revoke.role,
         revoke.object_type,

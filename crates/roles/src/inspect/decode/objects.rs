@@ -115,7 +115,10 @@ impl Decoder {
             column: Some(get(row, 2, about)?),
             ..Found::new(ObjectType::Table, Some(schema.into()), get(row, 1, about)?)
         };
-        self.listed.insert(found.key());
+        // The query of the roles' other privileges may have returned it already.
+        if !self.listed.insert(found.key()) {
+            return Ok(());
+        }
         self.push(about, row, 3, found)
     }
 
@@ -138,8 +141,12 @@ impl Decoder {
             in_scope: false,
             ..Found::new(kind, schema.map(Into::into), get(row, 2, about)?)
         };
-        if self.listed.contains(&found.key()) {
+        let key = found.key();
+        if self.listed.contains(&key) {
             return Ok(());
+        }
+        if found.column.is_some() {
+            self.listed.insert(key);
         }
         self.push(about, row, 5, found)
     }

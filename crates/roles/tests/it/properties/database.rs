@@ -44,6 +44,10 @@ pub(super) fn some_of(privileges: &'static [&'static str]) -> impl Strategy<Valu
     subsequence(privileges, 1..=privileges.len()).prop_map(|chosen| chosen.join(", "))
 }
 
+fn with_option() -> impl Strategy<Value = &'static str> {
+    select(vec!["", " WITH GRANT OPTION"])
+}
+
 fn keyword(kind: &str) -> &'static str {
     match kind {
         "sequence" => "SEQUENCE",
@@ -62,8 +66,8 @@ pub(super) fn disturbance() -> impl Strategy<Value = String> {
         })
     };
     prop_oneof![
-        4 => (object(), anybody(), any::<bool>()).prop_map(|((place, privileges), role, option)| {
-            format!("GRANT {privileges} ON {place} TO {role}{}", if option { " WITH GRANT OPTION" } else { "" })
+        4 => (object(), anybody(), with_option()).prop_map(|((place, privileges), role, option)| {
+            format!("GRANT {privileges} ON {place} TO {role}{option}")
         }),
         2 => (object(), anybody(), anybody()).prop_map(|((place, privileges), giver, role)| {
             format!("SET ROLE {giver}; GRANT {privileges} ON {place} TO {role}; RESET ROLE")
@@ -80,10 +84,15 @@ pub(super) fn disturbance() -> impl Strategy<Value = String> {
         1 => (schema(), anybody()).prop_map(|(schema, owner)| format!("ALTER TABLE {schema}.t1 OWNER TO {owner}")),
         1 => (schema(), anybody()).prop_map(|(schema, role)| format!("GRANT CREATE, USAGE ON SCHEMA {schema} TO {role}")),
         1 => (schema(), anybody()).prop_map(|(schema, role)| format!("REVOKE ALL ON SCHEMA {schema} FROM {role}")),
-        1 => (schema(), anybody()).prop_map(|(schema, role)| format!("GRANT SELECT (i), UPDATE (j) ON {schema}.t1 TO {role}")),
-        2 => (option::of(schema()), anybody(), anybody()).prop_map(|(schema, owner, role)| {
+        3 => (schema(), anybody(), with_option()).prop_map(|(schema, role, option)| {
+            format!("GRANT SELECT (i), UPDATE (j) ON {schema}.t1 TO {role}{option}")
+        }),
+        3 => (schema(), anybody(), anybody(), with_option()).prop_map(|(schema, giver, role, option)| {
+            format!("SET ROLE {giver}; GRANT SELECT (i) ON {schema}.t1 TO {role}{option}; RESET ROLE")
+        }),
+        2 => (option::of(schema()), anybody(), anybody(), with_option()).prop_map(|(schema, owner, role, option)| {
             let place = schema.map(|schema| format!(" IN SCHEMA {schema}")).unwrap_or_default();
-            format!("ALTER DEFAULT PRIVILEGES FOR ROLE {owner}{place} GRANT SELECT, INSERT ON TABLES TO {role}")
+            format!("ALTER DEFAULT PRIVILEGES FOR ROLE {owner}{place} GRANT SELECT, INSERT ON TABLES TO {role}{option}")
         }),
         1 => managed().prop_map(|role| format!("ALTER ROLE {role} CREATEDB NOINHERIT CONNECTION LIMIT 7 SET search_path = a, b")),
         1 => managed().prop_map(|role| format!("ALTER ROLE {role} SET search_path = a, \"B\"; COMMENT ON ROLE {role} IS 'odd'")),

@@ -46,23 +46,27 @@ fn grant() -> impl Strategy<Value = Rule> {
             privileges,
         )
     });
-    let rule = select(vec![
+    (
+        managed(),
+        prop_oneof![6 => on_object, 2 => on_schema, 2 => on_columns],
+        addition(),
+    )
+        .prop_map(|(role, (object, privileges), rule)| {
+            let text = format!("{{role: {role}, privileges: [{privileges}], object: {object}{rule}}}");
+            (vec![role], text)
+        })
+}
+
+/// What a rule says beyond its privileges.
+fn addition() -> impl Strategy<Value = &'static str> {
+    select(vec![
         "",
         "",
         "",
         ", with_grant_option: true",
         ", with_grant_option: false",
         ", ensure: absent",
-    ]);
-    (
-        managed(),
-        prop_oneof![6 => on_object, 2 => on_schema, 1 => on_columns],
-        rule,
-    )
-        .prop_map(|(role, (object, privileges), rule)| {
-            let text = format!("{{role: {role}, privileges: [{privileges}], object: {object}{rule}}}");
-            (vec![role], text)
-        })
+    ])
 }
 
 fn default_privilege() -> impl Strategy<Value = Rule> {
@@ -77,9 +81,8 @@ fn default_privilege() -> impl Strategy<Value = Rule> {
         ("function", "EXECUTE"),
         ("type", "USAGE"),
     ]);
-    (scope, anybody(), managed(), kind, any::<bool>()).prop_map(|(scope, owner, role, (kind, privilege), present)| {
-        let ensure = if present { "" } else { ", ensure: absent" };
-        let text = format!("{{{scope}, owner: {owner}, grant: [{{role: {role}, privileges: [{privilege}], on_type: {kind}{ensure}}}]}}");
+    (scope, anybody(), managed(), kind, addition()).prop_map(|(scope, owner, role, (kind, privilege), rule)| {
+        let text = format!("{{{scope}, owner: {owner}, grant: [{{role: {role}, privileges: [{privilege}], on_type: {kind}{rule}}}]}}");
         (vec![role], text)
     })
 }
