@@ -10,11 +10,12 @@ fn desired(text: &str) -> Desired {
 }
 
 fn between(one: &str, other: &str, same_database: bool) -> Vec<String> {
+    between_in(Mode::Authoritative, one, other, same_database)
+}
+
+fn between_in(mode: Mode, one: &str, other: &str, same_database: bool) -> Vec<String> {
     let (one, other) = (desired(one), desired(other));
-    let [one, other] = [&one, &other].map(|desired| Declared {
-        desired,
-        mode: Mode::Authoritative,
-    });
+    let [one, other] = [&one, &other].map(|desired| Declared { desired, mode });
     let found = overlap(one, other, same_database);
     let mut back = overlap(other, one, same_database);
     let mut sorted = found.clone();
@@ -144,4 +145,133 @@ fn default_privileges_that_another_policy_would_revoke_overlap() {
         overlap
     );
     assert!(between("roles: [{name: r}]\n", default, true).is_empty());
+}
+
+#[test]
+fn different_options_of_a_member_overlap() {
+    let joins =
+        |options: &str| format!("memberships: [{{role: g, members: [{{name: x{options}}}, {{name: y}}]}}]\n");
+    for (one, other) in [
+        (", admin: true", ""),
+        (", inherit: false", ""),
+        (", set: true", ", set: false"),
+    ] {
+        let (one, other) = (joins(one), joins(other));
+        assert_eq!(between(&one, &other, false), ["members of \"g\""], "{one}{other}");
+        assert_eq!(
+            between_in(Mode::Adopt, &one, &other, false).len(),
+            1,
+            "{one}{other}"
+        );
+        assert!(
+            between_in(Mode::Additive, &one, &other, false).is_empty(),
+            "{one}{other}"
+        );
+    }
+    for (one, other) in [(", inherit: true, admin: false", ""), (", set: true", "")] {
+        assert!(
+            between(&joins(one), &joins(other), false).is_empty(),
+            "{one} {other}"
+        );
+    }
+    let another = "memberships: [{role: g, members: [{name: z, admin: true}]}]\n";
+    assert!(between(&joins(""), another, false).is_empty());
+}
+
+#[test]
+fn a_grant_option_outside_of_schemas_that_another_policy_would_revoke_overlaps() {
+    for (kind, privilege, name, spelled) in [
+        ("foreign_server", "USAGE", "srv", "srv"),
+        ("language", "USAGE", "plpgsql", "plpgsql"),
+        ("parameter", "SET", "log_statement", "log_Statement"),
+    ] {
+        let grant = |name: &str, rest: &str| {
+            let object = format!("{{type: {kind}, name: {name}}}");
+            format!("grants: [{{role: r, privileges: [{privilege}], object: {object}{rest}}}]\n")
+        };
+        let manages = format!("roles: [{{name: r}}]\n{}", grant(name, ""));
+        let passes_on = grant(spelled, ", with_grant_option: true");
+        let overlap = [format!("privileges of \"r\" on {kind} \"{spelled}\"")];
+        assert_eq!(between(&manages, &passes_on, true), overlap);
+        assert!(between(&manages, &passes_on, false).is_empty());
+        assert!(between(&manages, &grant(spelled, ""), true).is_empty());
+        // Without a rule of its own, a policy leaves such an object alone.
+        assert!(between("roles: [{name: r}]", &passes_on, true).is_empty());
+        assert!(between_in(Mode::Adopt, &manages, &passes_on, true).is_empty());
+    }
+}
+
+#[test]
+fn adopt_mode_takes_only_the_grant_options_that_it_excludes() {
+    let grant = |rest: &str| {
+        format!("grants: [{{role: r, privileges: [USAGE], object: {{type: schema, name: s}}{rest}}}]\n")
+    };
+    let default = |rest: &str| {
+        format!(
+            "default_privileges: [{{schema: s, owner: o, grant: [{{role: r, privileges: [SELECT], on_type: table{rest}}}]}}]\n"
+        )
+    };
+    let (with, without) = (", with_grant_option: true", ", with_grant_option: false");
+    for rule in [&grant as &dyn Fn(&str) -> String, &default] {
+        let manages = |rest: &str| format!("roles: [{{name: r}}]\n{}", rule(rest));
+        let count = |mode, rest| between_in(mode, &manages(rest), &rule(with), true).len();
+        assert_eq!(count(Mode::Authoritative, ""), 1);
+        assert_eq!(count(Mode::Adopt, ""), 0);
+        assert_eq!(count(Mode::Adopt, without), 1);
+        assert_eq!(count(Mode::Additive, without), 0);
+        // What a policy excludes, it takes from every role.
+        assert_eq!(between(&rule(without), &rule(with), true).len(), 1);
+    }
+}
+
+#[test]
+fn what_one_excludes_and_the_other_grants_overlaps() {
+    let rule = |object: &str, rest: &str| {
+        format!("grants: [{{role: r, privileges: [SELECT], object: {{schema: s, {object}}}{rest}}}]\n")
+    };
+    let (table, all) = ("type: table, name: t", "type: table, name: '*'");
+    let overlap = ["privileges of \"r\" in schema \"s\""];
+    for (excluded, granted) in [
+        (table, table),
+        (table, all),
+        (all, table),
+        (all, "type: table, name: '*', except: [u]"),
+        ("type: view, name: t", table),
+        (
+            "type: table, name: t, columns: [a, b]",
+            "type: table, name: t, columns: [b]",
+        ),
+    ] {
+        let (one, other) = (rule(excluded, ", ensure: absent"), rule(granted, ""));
+        assert_eq!(between(&one, &other, true), overlap, "{excluded} {granted}");
+        assert!(between_in(Mode::Additive, &one, &other, true).is_empty());
+    }
+    for (excluded, granted) in [
+        (table, "type: table, name: u"),
+        (table, "type: table, name: '*', except: [t]"),
+        // A REVOKE on a table gives the columns back.
+        (table, "type: table, name: t, columns: [a]"),
+        (
+            "type: table, name: t, columns: [a]",
+            "type: table, name: t, columns: [b]",
+        ),
+    ] {
+        let (one, other) = (rule(excluded, ", ensure: absent"), rule(granted, ""));
+        assert!(between(&one, &other, true).is_empty(), "{excluded} {granted}");
+    }
+}
+
+#[test]
+fn privileges_on_a_relation_do_not_cover_its_columns() {
+    let on = |columns: &str| {
+        format!("{{role: r, privileges: [SELECT], object: {{type: table, schema: s, name: t{columns}}}}}")
+    };
+    let manages = format!(
+        "roles: [{{name: r}}]\ngrants: [{}, {}]\n",
+        on(""),
+        on(", columns: [a]")
+    );
+    let grants = |columns: &str| format!("grants: [{}]\n", on(columns));
+    assert!(between(&manages, &grants(", columns: [a]"), true).is_empty());
+    assert_eq!(between(&manages, &grants(", columns: [b]"), true).len(), 1);
 }
