@@ -9,7 +9,7 @@ use kube::core::{Selector, SelectorExt};
 use parking_lot::RwLock;
 use secrecy::ExposeSecret;
 use stanchion_api::PostgresInstance;
-use stanchion_api::instance::{AllowedNamespaces, Endpoints, PostgresInstanceSpec, TlsMode};
+use stanchion_api::instance::{AllowedNamespaces, Endpoints, TlsMode};
 use stanchion_api::user::InstanceRef;
 use stanchion_kernel::marks::Marks;
 use stanchion_kernel::problem::Cause;

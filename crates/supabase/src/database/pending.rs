@@ -316,7 +316,8 @@ fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
         if recorded.hash != step.hash() {
             notes.push(Note {
                 about: step.name.to_owned(),
-                message: "another version of the operator ran this step; this version does not run it again".to_owned(),
+                message: "another version of the operator ran this step; this version does not run it again"
+                    .to_owned(),
             });
         }
     }

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use secrecy::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
-use stanchion_api::instance::TlsMode;
 use stanchion_kernel::{Problem, Reader, tls_mode};
 use stanchion_postgres as pg;
 
