@@ -19,6 +19,10 @@ use crate::flux::Running;
 const TYPE: &str = "helm.sh/release.v1";
 /// The status of a revision that runs.
 const DEPLOYED: &str = "deployed";
+/// The status of a revision of which only the record is left (`helm uninstall --keep-history`).
+const UNINSTALLED: &str = "uninstalled";
+/// The statuses of revisions that do not run, and may have migrated the database.
+const TRIED: &str = "failed,uninstalled,uninstalling,pending-install,pending-upgrade,pending-rollback";
 /// The first bytes of a compressed release.
 const GZIP: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// The largest uncompressed release, in bytes. GitLab's have less than half of that.
@@ -31,8 +35,10 @@ pub struct Deployed {
     pub chart: String,
     /// The chart's version, and GitLab's.
     pub running: Running,
-    /// Whether it runs. A failed one may have migrated the database.
+    /// Whether it runs. Another one may have migrated the database.
     pub runs: bool,
+    /// Whether it is uninstalled.
+    pub gone: bool,
 }
 
 /// Why a Secret of Helm cannot be used.
@@ -65,25 +71,29 @@ struct Metadata {
     app_version: String,
 }
 
-/// The label selector of the revisions that say which version the database has. The failed ones count before Flux has a
-/// release: later ones are of that release, whose own state says more.
+/// The label selector of the revisions that say which version the database has. Those that do not run count before Flux
+/// has a release: later ones are of that release, whose own state says more.
 pub(crate) fn selector(release: &str, has_release: bool) -> String {
-    let failed = if has_release { "" } else { ",failed" };
-    format!("owner=helm,name={release},status in ({DEPLOYED}{failed})")
+    let tried = if has_release {
+        String::new()
+    } else {
+        format!(",{TRIED}")
+    };
+    format!("owner=helm,name={release},status in ({DEPLOYED}{tried})")
 }
 
-/// The newest deployed one of these revisions; without one, the newest failed one.
+/// The newest deployed one of these revisions; without one, the newest of all.
 pub(crate) fn newest(revisions: Vec<ObjectMeta>) -> Option<String> {
     let revision = |meta: &ObjectMeta| -> u64 {
         let number = label(meta, "version").and_then(|number| number.parse().ok());
         number.unwrap_or_default()
     };
-    let newest = |meta: &ObjectMeta| (is_deployed(meta), revision(meta));
+    let newest = |meta: &ObjectMeta| (is(meta, DEPLOYED), revision(meta));
     revisions.into_iter().max_by_key(newest)?.name
 }
 
-fn is_deployed(meta: &ObjectMeta) -> bool {
-    label(meta, "status") == Some(DEPLOYED)
+fn is(meta: &ObjectMeta, status: &str) -> bool {
+    label(meta, "status") == Some(status)
 }
 
 fn label<'a>(meta: &'a ObjectMeta, name: &str) -> Option<&'a str> {
@@ -116,7 +126,8 @@ pub(crate) fn read(secret: &Secret) -> Result<Deployed, Unreadable> {
             chart: version,
             version: app_version.parse().ok(),
         },
-        runs: is_deployed(&secret.metadata),
+        runs: is(&secret.metadata, DEPLOYED),
+        gone: is(&secret.metadata, UNINSTALLED),
     })
 }
 

@@ -44,11 +44,7 @@ const LIMITS: [Limit; 4] = [
     Limit {
         feature: "a backup schedule",
         longest: 37,
-        applies: |wanted, profile| {
-            let own = wanted.spec.backup_schedule.as_ref();
-            let schedule = own.or(profile.and_then(|profile| profile.backup_schedule.as_ref()));
-            schedule.is_some() && !wanted.has_run
-        },
+        applies: |wanted, profile| wanted.backup_schedule(profile).is_some() && !wanted.has_run,
     },
 ];
 

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::Toleration;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// Name of a Kubernetes object.
@@ -19,8 +20,15 @@ pub const CHART_VERSION: &str = r"^[-A-Za-z0-9.+*^~<>=|, ]+$";
 pub const CRON: &str = r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|[0-9A-Za-z*/,?LW#-]+( [0-9A-Za-z*/,?LW#-]+){4})$";
 /// Quantity, as Kubernetes writes it.
 pub const QUANTITY: &str = r"^[0-9]{1,18}(\.[0-9]{1,9})?(Ki|Mi|Gi|Ti|Pi|Ei|m|k|M|G|T|P|E)?$";
+/// Key of a label, or an empty string.
+const LABEL_KEY: &str =
+    r"^(([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$";
 /// Value of a label.
 const LABEL_VALUE: &str = r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$";
+/// Operators of a toleration.
+const OPERATORS: [&str; 5] = ["", "Exists", "Equal", "Lt", "Gt"];
+/// Effects of a taint.
+const EFFECTS: [&str; 4] = ["", "NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Schema of a quantity.
 pub(super) fn quantity(_: &mut SchemaGenerator) -> Schema {
@@ -44,10 +52,10 @@ pub(super) fn tolerations(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "array", "maxItems": 64,
         "items": { "type": "object", "properties": {
-            "key": { "type": "string", "maxLength": 317 },
-            "operator": { "type": "string", "enum": ["", "Exists", "Equal", "Lt", "Gt"] },
-            "value": { "type": "string", "maxLength": 63 },
-            "effect": { "type": "string", "enum": ["", "NoSchedule", "PreferNoSchedule", "NoExecute"] },
+            "key": { "type": "string", "maxLength": 317, "pattern": LABEL_KEY },
+            "operator": { "type": "string", "enum": OPERATORS },
+            "value": { "type": "string", "maxLength": 63, "pattern": LABEL_VALUE },
+            "effect": { "type": "string", "enum": EFFECTS },
             "tolerationSeconds": { "type": "integer", "format": "int64" },
         }},
     })
@@ -92,23 +100,40 @@ pub fn is_cron(text: &str) -> bool {
 
 /// Whether keys and values are valid labels.
 pub fn are_labels(labels: &BTreeMap<String, String>) -> bool {
-    let word = |text: &str| {
-        let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-        let bytes = text.as_bytes();
-        bytes.len() <= 63
-            && end(bytes.first())
-            && end(bytes.last())
-            && bytes
-                .iter()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
-    };
-    let key = |key: &str| match key.split_once('/') {
-        Some((domain, name)) => is_name(domain) && word(name),
-        None => word(key),
-    };
     labels
         .iter()
-        .all(|(name, value)| key(name) && (value.is_empty() || word(value)))
+        .all(|(key, value)| is_label_key(key) && is_label_value(value))
+}
+
+/// Whether the toleration has no other text than Kubernetes allows in a taint.
+pub fn is_toleration(toleration: &Toleration) -> bool {
+    let text = |field: &Option<String>, is_valid: fn(&str) -> bool| field.as_deref().is_none_or(is_valid);
+    text(&toleration.key, |key| key.is_empty() || is_label_key(key))
+        && text(&toleration.operator, |operator| OPERATORS.contains(&operator))
+        && text(&toleration.value, is_label_value)
+        && text(&toleration.effect, |effect| EFFECTS.contains(&effect))
+}
+
+fn is_label_key(key: &str) -> bool {
+    match key.split_once('/') {
+        Some((domain, name)) => is_name(domain) && is_label_word(name),
+        None => is_label_word(key),
+    }
+}
+
+fn is_label_value(value: &str) -> bool {
+    value.is_empty() || is_label_word(value)
+}
+
+fn is_label_word(text: &str) -> bool {
+    let end = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let bytes = text.as_bytes();
+    bytes.len() <= 63
+        && end(bytes.first())
+        && end(bytes.last())
+        && bytes
+            .iter()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte))
 }
 
 #[cfg(test)]
@@ -185,5 +210,29 @@ mod tests {
         ] {
             assert!(!labels(key, value), "{key}={value}");
         }
+    }
+    #[test]
+    fn a_toleration_is_that_of_a_taint() {
+        let valid = |field: &str, text: &str| {
+            let toleration = serde_json::json!({ field: text });
+            is_toleration(&serde_json::from_value(toleration).unwrap())
+        };
+        for (field, text) in [
+            ("key", ""),
+            ("key", "dedicated"),
+            ("key", "node.kubernetes.io/not-ready"),
+            ("operator", "Exists"),
+            ("value", ""),
+            ("value", "gitlab"),
+            ("effect", "NoSchedule"),
+        ] {
+            assert!(valid(field, text), "{field}: {text}");
+        }
+        for field in ["key", "operator", "value", "effect"] {
+            for text in ["{{ x }}", "a b", "-a", "a\n", "a/b/c", "bücher"] {
+                assert!(!valid(field, text), "{field}: {text}");
+            }
+        }
+        assert!(!valid("value", "a/b") && !valid("value", &"a".repeat(64)));
     }
 }

@@ -1,3 +1,4 @@
+use kube::CustomResourceExt as _;
 use kube::core::cel::validate_cel;
 use serde_json::{Value, json};
 
@@ -46,4 +47,32 @@ fn a_value_of_null_is_not_lost() {
         .spec;
     let written = serde_json::to_value(&spec).unwrap();
     assert_eq!(written["helm"]["values"], json!({ "global": { "smtp": null } }));
+}
+
+/// The reason is that of `Ready`, also while the instance is deleted.
+#[test]
+fn the_columns_say_the_state_and_the_reason() {
+    let crd = serde_json::to_value(GitlabInstance::crd()).unwrap();
+    let columns = crd["spec"]["versions"][0]["additionalPrinterColumns"].as_array();
+    let columns: Vec<(&str, &str)> = columns
+        .unwrap()
+        .iter()
+        .map(|column| {
+            (
+                column["name"].as_str().unwrap(),
+                column["jsonPath"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        columns,
+        [
+            ("Phase", ".status.phase"),
+            ("Host", ".status.host"),
+            ("Version", ".status.observedVersion"),
+            ("Reason", ".status.conditions[?(@.type==\"Ready\")].reason"),
+            ("Message", ".status.message"),
+            ("Age", ".metadata.creationTimestamp"),
+        ]
+    );
 }

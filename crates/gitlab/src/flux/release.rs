@@ -11,7 +11,7 @@ use crate::versions::Version;
 pub struct Release {
     /// The object's name.
     pub object: String,
-    /// The release's name, if the object sets one.
+    /// The release's name, if it is not that of the object.
     pub name: Option<String>,
     /// The requested version of the chart.
     pub chart: String,
@@ -91,9 +91,13 @@ impl Release {
         let text = |path: &str| data.pointer(path).and_then(Value::as_str).map(str::to_owned);
         let suspended = data.pointer("/spec/suspend") == Some(&Value::Bool(true));
         let terminating = object.metadata.deletion_timestamp.is_some();
+        let name = object.metadata.name.clone().unwrap_or_default();
+        // Flux's default: the name must stay when the field goes.
+        let target = text("/spec/targetNamespace").filter(|target| !target.is_empty());
+        let in_target = target.map(|target| format!("{target}-{name}"));
         Self {
-            object: object.metadata.name.clone().unwrap_or_default(),
-            name: text("/spec/releaseName"),
+            name: text("/spec/releaseName").or(in_target),
+            object: name,
             chart: text("/spec/chart/spec/version").unwrap_or_default(),
             account: text("/spec/serviceAccountName"),
             progress: progress(data, object.metadata.generation, suspended, terminating),
@@ -316,6 +320,21 @@ mod tests {
         );
         let undated = release(1, &json!({ "conditions": ready("False", "SourceNotReady", 1) }));
         assert_eq!(undated.clone().judged(Timestamp::MAX), undated);
+    }
+
+    #[test]
+    fn a_release_in_a_named_namespace_is_called_after_it() {
+        let name = |spec: Value| {
+            let object = json!({ "metadata": { "name": "shop-gitlab" }, "spec": spec });
+            Release::of(&serde_json::from_value(object).unwrap()).name
+        };
+        assert_eq!(name(json!({})), None);
+        assert_eq!(
+            name(json!({ "targetNamespace": "gl" })).as_deref(),
+            Some("gl-shop-gitlab")
+        );
+        let both = json!({ "targetNamespace": "gl", "releaseName": "shop" });
+        assert_eq!(name(both).as_deref(), Some("shop"));
     }
 
     #[test]

@@ -7,8 +7,9 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::ResourceExt as _;
 use kube::core::{ApiResource, DynamicObject};
 use stanchion_api::GitlabInstance;
-use stanchion_api::gitlab::{FINALIZER, GitlabInstanceSpec, GitlabInstanceStatus, Phase};
+use stanchion_api::gitlab::{FINALIZER, GitlabInstanceSpec, GitlabInstanceStatus, Phase, condition};
 use stanchion_kernel::apply::{Intent, ObjectChange, Written, is_owned};
+use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::EventRecord;
 use stanchion_kernel::external::ServedKind;
@@ -110,18 +111,37 @@ impl Cleanup for GitlabCleanup {
     fn report(
         instance: &GitlabInstance,
         outcome: &CleanupOutcome<'_, Self>,
-        _: Timestamp,
+        now: Timestamp,
     ) -> Report<GitlabInstanceStatus> {
         let mut report = Report::new(instance.status.clone().unwrap_or_default());
         if let Some(problem) = outcome.problem {
-            report.status.phase = Some(Phase::Terminating);
-            report.status.message = Some(problem.message.clone());
+            wait(&mut report, problem, instance.metadata.generation, now);
         } else if let Some(state) = outcome.observed {
             let was_released = report.status.chart_version.is_some();
             report.events = left_behind(&outcome.target.name, state, was_released);
         }
         report
     }
+}
+
+/// What the deletion waits for: in `Ready`, because GitLab is being removed, and in an event when it changes.
+fn wait(
+    report: &mut Report<GitlabInstanceStatus>,
+    problem: &Problem,
+    generation: Option<i64>,
+    now: Timestamp,
+) {
+    let Problem { reason, message, .. } = problem;
+    let status = &mut report.status;
+    let before = find(&status.conditions, condition::READY).map(|ready| ready.reason.as_str());
+    if before != Some(*reason) {
+        report.events = vec![EventRecord::normal(*reason, "Wait", message)];
+    }
+    let mut conditions = Conditions::new(&status.conditions, generation, now);
+    conditions.set(condition::READY, Truth::False, reason, message);
+    status.conditions = conditions.finish();
+    status.phase = Some(Phase::Terminating);
+    status.message = Some(message.clone());
 }
 
 /// Reads what is left of the instance.
@@ -334,6 +354,53 @@ mod tests {
         let (reason, words) = described(2, "False", "UninstallFailed", "no rights.");
         assert_eq!(reason, "UninstallFailed");
         assert!(words.contains("no rights."), "{words}");
+    }
+
+    /// Each reason is in `Ready` and in one event.
+    #[test]
+    fn what_a_deletion_waits_for_is_reported_once() {
+        let mut instance: GitlabInstance = serde_json::from_value(json!({
+            "apiVersion": "k8s.bnerd.com/v1alpha1", "kind": "GitlabInstance",
+            "metadata": { "name": "shop", "namespace": "gl", "generation": 2 },
+            "spec": { "domains": { "gitlab": "git.example.com" } },
+            "status": { "phase": "Ready", "conditions": [{
+                "type": "Ready", "status": "True", "reason": "ReleaseReady", "message": "", "observedGeneration": 1,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]},
+        }))
+        .unwrap();
+        let mut reported = Vec::new();
+        for reason in [
+            "WaitingForFlux",
+            "WaitingForFlux",
+            "UninstallFailed",
+            "UninstallFailed",
+        ] {
+            let problem = Problem::dependency(reason, "words");
+            let outcome = CleanupOutcome {
+                target: &GitlabCleanup::target(&instance),
+                observed: None,
+                applied: &Written::default(),
+                problem: Some(&problem),
+                blocked: true,
+            };
+            let report = GitlabCleanup::report(&instance, &outcome, Timestamp::UNIX_EPOCH);
+            assert_eq!(report.status.phase, Some(Phase::Terminating));
+            let ready = find(&report.status.conditions, "Ready").unwrap();
+            assert_eq!(
+                (
+                    ready.status.as_str(),
+                    ready.reason.as_str(),
+                    ready.message.as_str()
+                ),
+                ("False", reason, "words")
+            );
+            assert_eq!(ready.observed_generation, Some(2));
+            reported.extend(report.events);
+            instance.status = Some(report.status);
+        }
+        let said = |reason| EventRecord::normal(reason, "Wait", "words");
+        assert_eq!(reported, [said("WaitingForFlux"), said("UninstallFailed")]);
     }
 
     /// A release without a status is deleted like any other.

@@ -55,6 +55,12 @@ impl Wanted {
         spec.credentials_secret.clone().or(made)
     }
 
+    /// The schedule of backups; `None` without backups.
+    pub(crate) fn backup_schedule<'a>(&'a self, profile: Option<&'a ProfileDefaults>) -> Option<&'a str> {
+        let own = self.spec.backup_schedule.as_deref();
+        own.or(profile.and_then(|profile| profile.backup_schedule.as_deref()))
+    }
+
     /// Whether Elasticsearch is created: the Community Edition cannot use it.
     pub(crate) fn needs_elasticsearch(&self) -> bool {
         self.spec.elasticsearch.managed && self.spec.edition == Edition::Ee

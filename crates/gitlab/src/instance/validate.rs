@@ -137,6 +137,12 @@ fn texts(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
     if !patterns::are_labels(&spec.node_selector) {
         return Err(invalid("nodeSelector contains an invalid label"));
     }
+    let mut tolerations = spec.tolerations.iter().filter_map(Loose::get);
+    if !tolerations.all(patterns::is_toleration) {
+        return Err(invalid(
+            "tolerations contain a key, an operator, a value or an effect that no taint has",
+        ));
+    }
     Ok(())
 }
 
@@ -191,6 +197,14 @@ mod tests {
             (
                 |it| it["spec"]["nodeSelector"] = json!({ "pool": "{{ x }}" }),
                 "nodeSelector",
+            ),
+            (
+                |it| it["spec"]["tolerations"] = json!([{ "key": "a" }, { "key": "{{ x }}" }]),
+                "tolerations",
+            ),
+            (
+                |it| it["spec"]["tolerations"] = json!([{ "key": "a", "value": "{{ x }}" }]),
+                "tolerations",
             ),
             (
                 |it| it["spec"]["postgres"]["credentialsSecret"] = json!("../other/pg"),

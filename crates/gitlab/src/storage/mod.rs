@@ -34,11 +34,12 @@ pub struct Buckets {
     pub terraform: String,
     pub ci_secure_files: String,
     pub dependency_proxy: String,
-    pub backups: String,
+    /// `None` if nothing schedules backups and the Secret names no bucket.
+    pub backups: Option<String>,
     /// `None` if Pages are off and the Secret names no bucket.
     pub pages: Option<String>,
     /// Where a restore saves the previous contents; default: the bucket of the backups.
-    pub tmp: String,
+    pub tmp: Option<String>,
 }
 
 /// The optional parts of GitLab.
@@ -47,14 +48,17 @@ pub struct Buckets {
 pub struct Parts {
     pub registry: bool,
     pub pages: bool,
+    /// Scheduled backups.
+    pub backups: bool,
 }
 
 impl Parts {
     /// A part with a domain is on.
-    pub fn of(domains: &Domains) -> Self {
+    pub fn of(domains: &Domains, backups: bool) -> Self {
         Self {
             registry: domains.registry.is_some(),
             pages: domains.pages.is_some(),
+            backups,
         }
     }
 }
@@ -85,7 +89,7 @@ impl Buckets {
     /// Reads the user's Secret. A part of GitLab that is off needs no bucket.
     pub fn read(secret: &Secret, parts: Parts) -> Result<Self, Unusable> {
         let mut secret = Keys::of(secret);
-        let backups = secret.text("bucket.backups");
+        let backups = secret.text_if(parts.backups, "bucket.backups");
         let buckets = Self {
             access_key: line(&mut secret, "accessKey").into(),
             secret_key: line(&mut secret, "secretKey").into(),
@@ -100,7 +104,7 @@ impl Buckets {
             terraform: secret.text("bucket.terraform"),
             ci_secure_files: secret.text("bucket.ci-secure-files"),
             dependency_proxy: secret.text("bucket.dependency-proxy"),
-            tmp: secret.optional("bucket.tmp").unwrap_or_else(|| backups.clone()),
+            tmp: secret.optional("bucket.tmp").or_else(|| backups.clone()),
             backups,
             pages: secret.text_if(parts.pages, "bucket.pages"),
         };

@@ -29,6 +29,7 @@ pub(crate) const COMPLETE: [(&str, &str); 15] = [
 pub(crate) const ALL: Parts = Parts {
     registry: true,
     pages: true,
+    backups: true,
 };
 
 pub(crate) fn complete(changes: &[(&str, &str)]) -> Secret {
@@ -110,13 +111,10 @@ fn every_key_is_needed_and_all_that_lack_are_named() {
 
 #[test]
 fn backups_are_restored_over_their_own_bucket_unless_there_is_another() {
-    assert_eq!(Buckets::read(&complete(&[]), ALL).unwrap().tmp, "shop-backups");
-    assert_eq!(
-        Buckets::read(&complete(&[("bucket.tmp", "shop-tmp")]), ALL)
-            .unwrap()
-            .tmp,
-        "shop-tmp"
-    );
+    let tmp = |secret: &Secret| Buckets::read(secret, ALL).unwrap().tmp;
+    assert_eq!(tmp(&complete(&[])).as_deref(), Some("shop-backups"));
+    let other = complete(&[("bucket.tmp", "shop-tmp")]);
+    assert_eq!(tmp(&other).as_deref(), Some("shop-tmp"));
 }
 
 #[test]
@@ -206,15 +204,26 @@ proptest! {
 
 #[test]
 fn what_is_off_needs_no_bucket() {
-    let some = without(&["bucket.pages", "bucket.registry"]);
+    let some = without(&["bucket.pages", "bucket.registry", "bucket.backups"]);
     let off = Parts {
         registry: false,
         pages: false,
+        backups: false,
     };
     let buckets = Buckets::read(&some, off).unwrap();
     assert_eq!((buckets.registry.clone(), buckets.pages.clone()), (None, None));
+    assert_eq!((buckets.backups.clone(), buckets.tmp.clone()), (None, None));
     let text = Derived::Registry.text("shop", &buckets).unwrap();
     assert!(!text.expose_secret().contains("bucket"));
     let missing = Buckets::read(&some, ALL).unwrap_err();
-    assert_eq!(missing.missing, ["bucket.registry", "bucket.pages"]);
+    assert_eq!(
+        missing.missing,
+        ["bucket.backups", "bucket.registry", "bucket.pages"]
+    );
+    let named = Buckets::read(&complete(&[]), off).unwrap();
+    assert_eq!(
+        named.backups.as_deref(),
+        Some("shop-backups"),
+        "for backups by hand"
+    );
 }

@@ -146,11 +146,15 @@ fn buckets_of(instance: &str, buckets: &Buckets) -> Value {
                 "terraformState": optional(&buckets.terraform),
                 "ciSecureFiles": optional(&buckets.ci_secure_files),
                 "dependencyProxy": optional(&buckets.dependency_proxy),
-                "backups": { "bucket": buckets.backups, "tmpBucket": buckets.tmp },
             },
         },
         "registry": { "storage": secret(Derived::Registry) },
         "gitlab": { "toolbox": { "backups": { "objectStorage": { "backend": "s3", "config": secret(Derived::Backup) } } } },
     });
-    layered([Some(all), pages, registry])
+    let backups = [("bucket", &buckets.backups), ("tmpBucket", &buckets.tmp)].map(|(key, bucket)| {
+        let bucket = bucket.as_ref()?;
+        Some(json!({ "global": { "appConfig": { "backups": { key: bucket } } } }))
+    });
+    let [backups, tmp] = backups;
+    layered([Some(all), backups, tmp, pages, registry])
 }

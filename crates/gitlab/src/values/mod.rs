@@ -30,7 +30,7 @@ pub(crate) use chart::ChartVersion;
 pub(crate) use checksums::Checksums;
 pub(crate) use merge::merge;
 use merge::{merge_all, tidy};
-pub(crate) use named::{names_object_storage, names_redis, psql_host, written};
+pub(crate) use named::{names_object_storage, names_redis, psql_host, schedule_backups, written};
 
 /// The inputs of the values.
 #[derive(Clone, Copy, Debug)]

@@ -34,6 +34,11 @@ pub(crate) fn names_object_storage(values: &Values) -> bool {
         || find(values, &["global", "minio", "enabled"]).is_some_and(Value::is_boolean)
 }
 
+/// Whether these values schedule backups.
+pub(crate) fn schedule_backups(values: &Values) -> bool {
+    says(values, &["gitlab", "toolbox", "backups", "cron", "enabled"])
+}
+
 /// Whether these values name another storage for everything that the chart's own `MinIO` would store, and do not mention
 /// that. What they do not name is in `MinIO`, such as the images of the registry: it has to stay then.
 pub(super) fn leave_minio_unused(values: &Values, domains: &Domains) -> bool {

@@ -137,6 +137,24 @@ fn without_buckets_the_charts_own_storage_is_left_alone_and_placed() {
 }
 
 #[test]
+fn a_bucket_for_backups_that_nobody_named_is_left_to_the_chart() {
+    let mut fixture = Fixture::smallest();
+    let backups = "/global/appConfig/backups";
+    assert_eq!(
+        fixture.at(backups),
+        Some(json!({ "bucket": "shop-backups", "tmpBucket": "shop-backups" }))
+    );
+    let buckets = fixture.buckets.as_mut().unwrap();
+    (buckets.backups, buckets.tmp) = (None, None);
+    assert_eq!(fixture.at(backups), None);
+    assert_eq!(
+        fixture.at("/gitlab/toolbox/backups/objectStorage/config/secret"),
+        Some(json!("shop-gitlab-backup-storage")),
+        "the toolbox mounts it"
+    );
+}
+
+#[test]
 fn minio_is_off_when_values_name_the_storage_of_everything_that_would_use_it() {
     let minio = "/global/minio/enabled";
     let secret = json!({ "secret": "s3", "key": "config" });

@@ -5,21 +5,41 @@ use k8s_openapi::api::events::v1::Event;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt as _};
 use serde_json::json;
+use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::backends::kinds::{PERCONA, REDIS};
 use stanchion_gitlab::flux::{HELM_RELEASE, HELM_REPOSITORY};
 
 use crate::definitions;
+use crate::managed::say;
 use crate::test_env::{TestEnv, ready};
 
 const STORAGE: &str = "shop-gitlab-rails-storage";
 
-/// What the event about a deleted instance says.
-async fn retained(env: &TestEnv) -> Option<String> {
+/// The event with this reason.
+async fn event(env: &TestEnv, reason: &str) -> Option<Event> {
     let events: Api<Event> = Api::namespaced(env.client.clone(), &env.namespace);
     let reported = events.list(&ListParams::default()).await.unwrap();
-    let is_it = |event: &Event| event.reason.as_deref() == Some("Retained");
-    reported.into_iter().find(is_it)?.note
+    reported
+        .into_iter()
+        .find(|event| event.reason.as_deref() == Some(reason))
+}
+
+/// What the event about a deleted instance says.
+async fn retained(env: &TestEnv) -> Option<String> {
+    event(env, "Retained").await?.note
+}
+
+/// Waits until `Ready` and an event say what the deletion of `shop` waits for.
+async fn waits_for(env: &TestEnv, reason: &str) {
+    env.until_condition::<GitlabInstance>("shop", "Ready", "False", reason)
+        .await;
+    env.wait()
+        .eventually("the event", async || {
+            let event = event(env, reason).await;
+            event.is_some_and(|event| event.action.as_deref() == Some("Wait"))
+        })
+        .await;
 }
 
 #[tokio::test]
@@ -33,6 +53,7 @@ async fn gitlab_goes_first_then_its_secrets_and_data_stays() {
 
     env.delete("shop").await;
     env.phase("shop", Phase::Terminating).await;
+    waits_for(&env, "Uninstalling").await;
     let leaving = env.external(&HELM_RELEASE).get("shop-gitlab").await.unwrap();
     assert!(leaving.metadata.deletion_timestamp.is_some());
     env.secrets().get(STORAGE).await.expect("its pods still read it");
@@ -70,6 +91,7 @@ async fn a_suspended_release_is_left_to_a_person() {
     let waits = env.phase("shop", Phase::Terminating).await;
     let message = waits.status.unwrap().message.unwrap();
     assert!(message.contains("suspended"), "{message}");
+    waits_for(&env, "ReleaseSuspended").await;
     let release = releases.get("shop-gitlab").await.unwrap();
     assert_eq!(release.metadata.deletion_timestamp, None);
     env.secrets().get(STORAGE).await.expect("its pods still read it");
@@ -156,6 +178,42 @@ async fn a_database_that_stays_remembers_the_last_version() {
     env.release_of("shop", "9.2.8").await;
 }
 
+/// A managed database that stays is known by its object: a new one of the same name has no version.
+#[tokio::test]
+async fn a_managed_database_that_stays_remembers_the_last_version() {
+    let (env, _operator) = TestEnv::operated().await;
+    let managed = |version: &str| json!({ "version": version, "postgres": { "managed": true, "credentialsSecret": null } });
+    env.instance("shop", managed("18.2.8")).await;
+    env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+    say(&env, &PERCONA, "shop-pg", json!({ "state": "ready" })).await;
+    env.secret("shop-pg-pguser-gitlab", json!({
+        "host": "shop-pg-primary.gl.svc", "port": "5432", "user": "gitlab", "password": "x", "dbname": "gitlabhq_production",
+    }))
+    .await;
+    env.release_of("shop", "9.2.8").await;
+    env.installed("shop", "18.2.8").await;
+    env.phase("shop", Phase::Ready).await;
+    env.delete("shop").await;
+    env.wait().gone(&env.instances(), "shop").await;
+
+    env.instance("shop", managed("17.11.7")).await;
+    let refused = env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
+    let words = ready(&refused).1;
+    assert!(
+        words.contains("18.2.8") && words.contains("shop-gitlab-installed"),
+        "{words}"
+    );
+    env.no_release("shop").await;
+    let clusters = env.external(&PERCONA);
+    clusters
+        .delete("shop-pg", &DeleteParams::default())
+        .await
+        .unwrap();
+    env.shows("shop", Phase::Provisioning, "PostgresProvisioning")
+        .await;
+}
+
 /// A version that Flux has begun may have migrated the database, also if it never ran.
 #[tokio::test]
 async fn a_version_that_was_begun_is_remembered_like_one_that_ran() {
@@ -199,6 +257,7 @@ async fn a_version_that_flux_begins_during_the_deletion_is_remembered() {
     env.wait()
         .until(&env.api::<ConfigMap>(), "shop-gitlab-installed", record)
         .await;
+    waits_for(&env, "WaitingForFlux").await;
     env.flux_releases_it().await;
     env.wait().gone(&env.instances(), "shop").await;
     env.instance("shop", json!({ "version": "17.11.7" })).await;

@@ -306,7 +306,7 @@ async fn the_status_shows_the_current_state() {
     let _operator = env.operator().await;
     env.create_provided_secrets().await;
     let mut some = buckets();
-    for bucket in ["bucket.pages", "bucket.registry"] {
+    for bucket in ["bucket.pages", "bucket.registry", "bucket.backups"] {
         some.as_object_mut().unwrap().remove(bucket);
     }
     env.secret("some", some).await;
@@ -340,4 +340,8 @@ async fn the_status_shows_the_current_state() {
     .await;
     let lacks = env.shows("shop", Phase::Failed, "S3BucketsIncomplete").await;
     assert!(ready(&lacks).1.contains("bucket.registry") && !ready(&lacks).1.contains("bucket.pages"));
+    assert!(
+        !ready(&lacks).1.contains("bucket.backups"),
+        "nothing schedules backups"
+    );
 }

@@ -74,6 +74,12 @@ async fn texts_that_nobody_can_mean_are_refused_at_once() {
             "tolerations",
             json!({ "tolerations": [{ "tolerationSeconds": "x" }] }),
         ),
+        ("tolerations", json!({ "tolerations": [{ "key": "{{ x }}" }] })),
+        ("tolerations", json!({ "tolerations": [{ "key": "a b" }] })),
+        (
+            "tolerations",
+            json!({ "tolerations": [{ "key": "a", "value": "{{ x }}" }] }),
+        ),
         (
             "postgres.credentialsSecret",
             json!({ "postgres": { "credentialsSecret": "../other/secrets/pg" } }),
@@ -95,4 +101,11 @@ async fn texts_that_nobody_can_mean_are_refused_at_once() {
         json!({ "postgres": { "storage": { "size": 1_073_741_824 } } }),
     )
     .await;
+    let tolerations = json!([
+        { "operator": "Exists" },
+        { "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30 },
+        { "key": "dedicated", "operator": "Equal", "value": "GitLab_1.x", "effect": "NoSchedule" },
+        { "key": "", "operator": "Exists", "value": "", "effect": "" },
+    ]);
+    env.instance("shop", json!({ "tolerations": tolerations })).await;
 }

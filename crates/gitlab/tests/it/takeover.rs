@@ -4,7 +4,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use kube::ResourceExt as _;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use serde_json::json;
+use kube::core::DynamicObject;
+use serde_json::{Value, json};
 use stanchion_api::gitlab::Phase;
 use stanchion_gitlab::flux::HELM_RELEASE;
 
@@ -144,14 +145,69 @@ async fn what_nobody_recognises_is_not_overwritten() {
     assert_eq!(secret_text(&cached, "connection"), "somebody's");
 }
 
-/// A revision of the release `shop`, as Helm records it.
-async fn helm_revision(env: &TestEnv, chart: &str, version: &str, status: &str) {
+/// A release of GitLab's chart under an instance's name, with one more field, and without a controller.
+async fn uncontrolled(env: &TestEnv, instance: &str, field: &str, value: &Value) -> DynamicObject {
+    let mut theirs = json!({
+        "apiVersion": "helm.toolkit.fluxcd.io/v2", "kind": "HelmRelease",
+        "metadata": { "name": format!("{instance}-gitlab") },
+        "spec": { "interval": "5m", "chart": { "spec": {
+            "chart": "gitlab", "version": "8.11.8", "sourceRef": { "kind": "HelmRepository", "name": "other" },
+        }}},
+    });
+    theirs["spec"][field] = value.clone();
+    let theirs = serde_json::from_value(theirs).unwrap();
+    let releases = env.external(&HELM_RELEASE);
+    releases.create(&PostParams::default(), &theirs).await.unwrap()
+}
+
+/// A GitLab in another namespace or another cluster stays: adopted, its release would install a second one here.
+#[tokio::test]
+async fn a_release_that_installs_elsewhere_is_not_adopted() {
+    let (env, _operator) = TestEnv::operated().await;
+    let releases = env.external(&HELM_RELEASE);
+    for (number, (field, value)) in [
+        ("targetNamespace", json!("elsewhere")),
+        ("storageNamespace", json!("elsewhere")),
+        ("kubeConfig", json!({ "secretRef": { "name": "other-cluster" } })),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let name = format!("shop-{number}");
+        let before = uncontrolled(&env, &name, field, &value).await;
+        env.instance(&name, json!({})).await;
+        let refused = env.shows(&name, Phase::Failed, "NotOurs").await;
+        let words = ready(&refused).1;
+        assert!(words.contains(field), "{field}: {words}");
+        let after = releases.get(&format!("{name}-gitlab")).await.unwrap();
+        assert_eq!(after.resource_version(), before.resource_version(), "{field}");
+    }
+}
+
+/// Flux calls what it installs after the namespace, if the release names that: the name stays when the field goes.
+#[tokio::test]
+async fn a_release_that_names_this_namespace_is_adopted_with_its_name() {
+    let (env, _operator) = TestEnv::operated().await;
+    uncontrolled(&env, "shop", "targetNamespace", &json!(env.namespace)).await;
+    env.instance("shop", json!({})).await;
+    let adopted = env
+        .release_where("shop", |release| {
+            let host = release.data.pointer("/spec/values/global/hosts/gitlab/name");
+            host.is_some()
+        })
+        .await;
+    let name = format!("{}-shop-gitlab", env.namespace);
+    assert_eq!(adopted.data.pointer("/spec/releaseName"), Some(&json!(name)));
+}
+
+/// A revision of an instance's release, as Helm records it.
+async fn helm_revision(env: &TestEnv, name: &str, (chart, version): (&str, &str), status: &str) {
     let release = json!({ "chart": { "metadata": { "name": "gitlab", "version": chart, "appVersion": format!("v{version}") } } });
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1",
         "metadata": {
-            "name": "sh.helm.release.v1.shop.v1",
-            "labels": { "owner": "helm", "name": "shop", "status": status, "version": "1" },
+            "name": format!("sh.helm.release.v1.{name}.v1"),
+            "labels": { "owner": "helm", "name": name, "status": status, "version": "1" },
         },
         // Helm also reads uncompressed releases.
         "stringData": { "release": BASE64_STANDARD.encode(release.to_string()) },
@@ -161,17 +217,28 @@ async fn helm_revision(env: &TestEnv, chart: &str, version: &str, status: &str) 
     env.secrets().create(&params, &secret).await.unwrap();
 }
 
-/// A failed installation may have migrated the database.
+/// An installation that failed or was interrupted may have migrated the database; one that is uninstalled has.
 #[tokio::test]
-async fn what_helm_alone_failed_to_install_is_not_taken_back() {
+async fn what_helm_alone_tried_to_install_is_not_taken_back() {
     let (env, _operator) = TestEnv::operated().await;
-    helm_revision(&env, "9.2.8", "18.2.8", "failed").await;
-    env.instance("shop", json!({ "version": "17.11.7" })).await;
-    let refused = env.shows("shop", Phase::Failed, "UpgradeBlocked").await;
-    assert!(ready(&refused).1.contains("18.2.8"), "{:?}", ready(&refused));
-    assert_eq!(refused.status.unwrap().observed_version, None, "it does not run");
-    env.respec("shop", json!({ "version": "18.2.8" })).await;
-    env.release_of("shop", "9.2.8").await;
+    for status in [
+        "failed",
+        "uninstalled",
+        "uninstalling",
+        "pending-install",
+        "pending-upgrade",
+        "pending-rollback",
+    ] {
+        helm_revision(&env, status, ("9.2.8", "18.2.8"), status).await;
+        env.instance(status, json!({ "version": "17.11.7" })).await;
+        let refused = env.shows(status, Phase::Failed, "UpgradeBlocked").await;
+        let words = ready(&refused).1;
+        assert!(words.contains("18.2.8") && words.contains("history"), "{words}");
+        let observed = refused.status.unwrap().observed_version;
+        assert_eq!(observed, None, "{status}: it does not run");
+        env.respec(status, json!({ "version": "18.2.8" })).await;
+        env.release_of(status, "9.2.8").await;
+    }
 }
 
 /// What Flux itself failed to install first is replaced by what is requested next, as its Helm revision says nothing else.
@@ -180,7 +247,7 @@ async fn a_failed_revision_of_flux_is_no_predecessor() {
     let (env, _operator) = TestEnv::operated().await;
     env.instance("shop", json!({ "version": "18.2.8" })).await;
     env.release_of("shop", "9.2.8").await;
-    helm_revision(&env, "9.2.8", "18.2.8", "failed").await;
+    helm_revision(&env, "shop", ("9.2.8", "18.2.8"), "failed").await;
     env.failed("shop", "InstallFailed", "a hook failed").await;
     env.shows("shop", Phase::Failed, "InstallFailed").await;
     env.respec("shop", json!({ "version": "17.11.7" })).await;
@@ -193,7 +260,7 @@ async fn a_plain_helm_install_is_upgraded_over_every_stop() {
     let env = TestEnv::new().await;
     let _operator = env.operator().await;
     env.create_provided_secrets().await;
-    helm_revision(&env, "8.8.7", "17.8.7", "deployed").await;
+    helm_revision(&env, "shop", ("8.8.7", "17.8.7"), "deployed").await;
     env.instance(
         "shop",
         json!({ "version": "18.2.8", "upgrade": { "waitForMigrations": false } }),

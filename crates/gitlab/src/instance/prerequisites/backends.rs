@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::DynamicObject;
-use stanchion_api::gitlab::ElasticsearchAddress;
+use stanchion_api::gitlab::{ElasticsearchAddress, ProfileDefaults};
 
 use super::super::observe::Current;
 use super::super::target::Wanted;
@@ -13,6 +13,7 @@ use crate::backends::{Readiness, elasticsearch as es, external, percona, redis a
 use crate::login::{Mail, Psql, RedisLogin};
 use crate::secret_keys::Unusable;
 use crate::storage::{Buckets, Parts};
+use crate::values;
 
 /// A Secret that the user provides: the field that names it, and the reasons if it is missing or incomplete.
 struct Provided(&'static str, &'static str, &'static str);
@@ -158,10 +159,16 @@ pub(super) fn elasticsearch(wanted: &Wanted, current: &Current) -> Check<Option<
     }
 }
 
-pub(super) fn storage(wanted: &Wanted, current: &Current) -> Check<Option<Buckets>> {
+pub(super) fn storage(
+    wanted: &Wanted,
+    current: &Current,
+    profile: Option<&ProfileDefaults>,
+) -> Check<Option<Buckets>> {
     let name = wanted.spec.object_storage.credentials_secret.as_ref();
+    let values = values::written(profile, None, &wanted.spec.helm.values);
+    let backups = wanted.backup_schedule(profile).is_some() || values::schedule_backups(&values);
     STORAGE.read(current, name, |secret| {
-        Buckets::read(secret, Parts::of(&wanted.spec.domains))
+        Buckets::read(secret, Parts::of(&wanted.spec.domains, backups))
     })
 }
 

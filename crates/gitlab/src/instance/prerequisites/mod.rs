@@ -162,7 +162,8 @@ impl Prerequisites {
         let release = release.map(Release::of);
         let profile = release::profile(wanted, current);
         let known = profile.as_ref().ok().and_then(Option::as_ref);
-        let requests = wanted.requests(known.map(|profile| &profile.defaults));
+        let defaults = known.map(|profile| &profile.defaults);
+        let requests = wanted.requests(defaults);
         let upgrade = upgrade::find(wanted, current, release.as_ref());
         Self {
             ours,
@@ -174,10 +175,10 @@ impl Prerequisites {
             postgres: backends::postgres(wanted, current, &requests),
             redis: backends::redis(wanted, current, &requests),
             elasticsearch: backends::elasticsearch(wanted, current),
-            storage: backends::storage(wanted, current),
+            storage: backends::storage(wanted, current, defaults),
             mail: backends::mail(wanted, current),
             license: release::license(wanted, current),
-            name: names::too_long(wanted, known.map(|profile| &profile.defaults))
+            name: names::too_long(wanted, defaults)
                 .map_or(Ok(()), |words| Err(Blocker::failed(INVALID, words))),
             profile,
             release,

@@ -47,31 +47,47 @@ impl Account {
     }
 }
 
-/// Whether the existing release may be adopted: one that the instance controls, or one of GitLab's chart without a
-/// controller. Another chart under this name belongs to somebody else, and would be replaced by GitLab.
+/// Whether the existing release may be adopted: one that the instance controls, or one without a controller that installs
+/// GitLab in this namespace. Any other under this name belongs to somebody else, and would be replaced by GitLab.
 pub(super) fn recognised(current: &Current) -> Check<()> {
     let Some(release) = &current.flux.release else {
         return Ok(());
     };
-    let chart = release
-        .data
-        .pointer("/spec/chart/spec/chart")
-        .and_then(Value::as_str);
-    if is_owned(&release.metadata, &current.parent) || chart == Some("gitlab") {
+    if is_owned(&release.metadata, &current.parent) {
         return Ok(());
     }
+    let Some(other) = installs_other(&release.data, &current.parent.key.namespace) else {
+        return Ok(());
+    };
     let words = format!(
-        "HelmRelease {} exists, installs {} and was not created for this instance: delete it, or give the instance another name",
-        release.metadata.name.as_deref().unwrap_or_default(),
-        chart.map_or_else(
-            || "something else than GitLab's chart".to_owned(),
-            |chart| format!("chart {}", shorten(chart, 64))
-        )
+        "HelmRelease {} exists, installs {other} and was not created for this instance: delete it, or give the instance another name",
+        release.metadata.name.as_deref().unwrap_or_default()
     );
     Err(Blocker {
         requeue_after: Some(LOOK_AGAIN),
         ..Blocker::human("NotOurs", words)
     })
+}
+
+/// What a `HelmRelease` installs, if that is not GitLab in its own namespace. An adopted one loses the fields that the
+/// operator does not set: Flux would leave what is elsewhere, and install a second GitLab here.
+fn installs_other(release: &Value, namespace: &str) -> Option<String> {
+    let field = |path: &str| release.pointer(path).filter(|value| !value.is_null());
+    match field("/spec/chart/spec/chart").and_then(Value::as_str) {
+        Some("gitlab") => {}
+        Some(chart) => return Some(format!("chart {}", shorten(chart, 64))),
+        None => return Some("something else than GitLab's chart".to_owned()),
+    }
+    if field("/spec/kubeConfig").is_some() {
+        return Some("GitLab in another cluster (kubeConfig)".to_owned());
+    }
+    ["targetNamespace", "storageNamespace"]
+        .into_iter()
+        .find_map(|name| {
+            let other = field(&format!("/spec/{name}"))?.as_str().unwrap_or_default();
+            let is_here = other.is_empty() || other == namespace;
+            (!is_here).then(|| format!("GitLab with {name} {}", shorten(other, 64)))
+        })
 }
 
 /// The chart repository.

@@ -65,10 +65,8 @@ fn plan_upgrade(wanted: &Wanted, current: &Current, release: Option<&Release>) -
     let target = resolve(map, &wanted.spec.version)
         .map_err(|error| Blocker::failed("VersionUnknown", error.to_string()))?;
     let steps = match &running {
-        Some(running) => path(map, running, &target).map_err(|error| {
-            let is_remembered = ran.is_none() && wanted.installed != Some(*running);
-            blocked(format!("{error}{}", record_hint(wanted, running, is_remembered)))
-        })?,
+        Some(running) => path(map, running, &target)
+            .map_err(|error| blocked(format!("{error}{}", hint(wanted, current, ran, running))))?,
         None => vec![beginning(ran, target.clone())?],
     };
     let next = steps.first().unwrap_or(&target);
@@ -93,14 +91,17 @@ fn plan_upgrade(wanted: &Wanted, current: &Current, release: Option<&Release>) -
     })
 }
 
-/// What to do about a version that only the record knows.
-fn record_hint(wanted: &Wanted, running: &Version, is_remembered: bool) -> String {
-    if !is_remembered {
-        return String::new();
-    }
+/// What to do about a version that does not run, and that only the record or Helm's history knows.
+fn hint(wanted: &Wanted, current: &Current, ran: Option<&Running>, running: &Version) -> String {
+    let by_helm = current.helm.as_ref().and_then(|helm| helm.as_ref().ok());
+    let was_tried = by_helm.is_some_and(|deployed| !deployed.runs && ran == Some(&deployed.running));
+    let source = match ran {
+        None if wanted.installed != Some(*running) => format!("ConfigMap {}", record::name(&wanted.name)),
+        Some(_) if was_tried => "Helm's own history of the release".to_owned(),
+        _ => return String::new(),
+    };
     format!(
-        ". ConfigMap {} says that {running} ran or was begun last on this database; delete it only if the database is new",
-        record::name(&wanted.name)
+        ". {source} says that {running} ran or was begun last on this database; delete it only if the database is new"
     )
 }
 
@@ -276,11 +277,13 @@ fn server_version(wanted: &Wanted, current: &Current) -> Option<u32> {
     }
 }
 
-/// The release that Helm deployed under this name before the instance existed.
+/// The release that Helm deployed under this name before the instance existed. Of another chart that is uninstalled, only
+/// the record is left, and Flux replaces it.
 fn predecessor(current: &Current) -> Check<Option<&Running>> {
     match &current.helm {
         None => Ok(None),
         Some(Ok(deployed)) if deployed.chart == "gitlab" => Ok(Some(&deployed.running)),
+        Some(Ok(deployed)) if deployed.gone => Ok(None),
         Some(Ok(deployed)) => Err(Blocker::human(
             "NotOurs",
             format!(

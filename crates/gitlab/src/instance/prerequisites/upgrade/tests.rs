@@ -333,17 +333,19 @@ fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
 /// A plain `helm install` is a predecessor like any other: its upgrade goes through every required stop.
 #[test]
 fn what_helm_has_installed_itself_is_where_an_upgrade_begins() {
-    let helm = |chart: &str, version: &str, app: &str| {
+    let deployed = |chart: &str, version: &str, app: &str| {
         let running = Running {
             chart: version.into(),
             version: app.parse().ok(),
         };
-        Some(Ok(crate::helm::Deployed {
+        crate::helm::Deployed {
             chart: chart.into(),
             running,
             runs: true,
-        }))
+            gone: false,
+        }
     };
+    let helm = |chart: &str, version: &str, app: &str| Some(Ok(deployed(chart, version, app)));
     let mut current = current();
     current.helm = helm("gitlab", "8.8.7", "v17.8.7");
     let upgrade = find(&at("18"), &current, None);
@@ -362,6 +364,16 @@ fn what_helm_has_installed_itself_is_where_an_upgrade_begins() {
     assert_eq!(reason(&find(&at("18"), &current, None)), "UpgradeBlocked");
     current.helm = helm("nextcloud", "1.2.3", "1.0.0");
     assert_eq!(reason(&find(&at("18"), &current, None)), "NotOurs");
+    current.helm = Some(Ok(crate::helm::Deployed {
+        runs: false,
+        gone: true,
+        ..deployed("nextcloud", "1.2.3", "1.0.0")
+    }));
+    assert_eq!(
+        reason(&find(&at("18"), &current, None)),
+        "",
+        "another chart that is uninstalled is in nobody's way"
+    );
     current.helm = Some(Err(crate::helm::Unreadable::Malformed));
     assert_eq!(reason(&find(&at("18"), &current, None)), "UpgradeBlocked");
 }
