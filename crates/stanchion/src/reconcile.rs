@@ -58,7 +58,9 @@ async fn ask(policies: &Api<DynamicObject>, request: &ReconcileArgs) -> Result<S
     match answer(&object.data, asked) {
         Some(Ok(())) => Ok(format!("{policy}: reconciled")),
         Some(Err(reason)) => Err(format!("{policy}: {reason}")),
-        None => Err(format!("{policy}: the operator no longer reports a result for this request")),
+        None => Err(format!(
+            "{policy}: the operator no longer reports a result for this request"
+        )),
     }
 }
 

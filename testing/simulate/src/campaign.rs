@@ -81,7 +81,8 @@ impl Campaign {
         let over = || self.limit.is_some_and(|limit| begun.elapsed() >= limit);
         let end = self.first + self.seeds;
         // One thread runs all schedules with the same operations, because it compares them with one run.
-        let groups = (self.first / SHARED..end.div_ceil(SHARED)).map(|group| group * SHARED..(group + 1) * SHARED);
+        let groups =
+            (self.first / SHARED..end.div_ceil(SHARED)).map(|group| group * SHARED..(group + 1) * SHARED);
         let groups = Mutex::new(groups);
         let next = || groups.lock().unwrap().next();
         let found: Mutex<Option<(Duration, Schedule, Vec<Violation>)>> = Mutex::new(None);

@@ -145,7 +145,11 @@ pub fn fuzz_beside<S: Changeable>(
     jobs: usize,
     found: impl Fn(u64, &Finding) + Sync,
 ) -> Report {
-    let jobs = if is_real() { 1 } else { jobs.clamp(1, changes.max(1)) };
+    let jobs = if is_real() {
+        1
+    } else {
+        jobs.clamp(1, changes.max(1))
+    };
     let found = &found;
     thread::scope(|scope| {
         let start = |(job, seed)| {
