@@ -9,6 +9,7 @@ use kube::{Api, Client, Config};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use stanchion_kernel::problem::chain;
+use stanchion_postgres::error::plain;
 use thiserror::Error;
 
 use crate::kubeconfig;
@@ -217,6 +218,24 @@ pub fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 253 && text.chars().all(valid) && !text.starts_with('.')
 }
 
+/// Whether a character is shown as itself: no control character, no invisible one, and none that changes the direction of
+/// writing.
+pub fn is_visible(character: char) -> bool {
+    if character.is_ascii() {
+        return !character.is_ascii_control();
+    }
+    let text = character.to_string();
+    plain(&text) == text
+}
+
+/// The text in a field of an object; empty without one.
+pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
 /// Text from outside, without control characters for the terminal.
 pub fn printable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -224,12 +243,10 @@ pub fn printable(text: &str) -> String {
         .join(" ")
         .chars()
         .map(|character| {
-            // Characters that change the writing direction are not control characters.
-            let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-            if character.is_control() || turns {
-                '\u{fffd}'
-            } else {
+            if is_visible(character) {
                 character
+            } else {
+                '\u{fffd}'
             }
         })
         .collect()
@@ -273,8 +290,8 @@ mod tests {
     #[test]
     fn nothing_from_a_cluster_moves_the_cursor() {
         assert_eq!(
-            printable("a\x1b[2Jb\n c\u{202e}d\r\u{7}"),
-            "a\u{fffd}[2Jb c\u{fffd}d \u{fffd}"
+            printable("a\x1b[2Jb\n c\u{202e}d\r\u{7}\u{200b}ä"),
+            "a\u{fffd}[2Jb c\u{fffd}d \u{fffd}\u{fffd}ä"
         );
     }
 }

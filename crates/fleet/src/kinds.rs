@@ -1,5 +1,7 @@
 //! The kinds with a status, and their names on the command line.
 
+use std::sync::LazyLock;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, GroupVersionKind};
 
@@ -38,9 +40,11 @@ impl Kind {
     }
 }
 
-/// All kinds with a status.
-pub fn with_status() -> Vec<Kind> {
-    stanchion_api::crds().iter().filter_map(Kind::of).collect()
+/// All kinds with a status. To build the schemas of their CRDs takes megabytes, so that happens once.
+pub fn with_status() -> &'static [Kind] {
+    static KINDS: LazyLock<Vec<Kind>> =
+        LazyLock::new(|| stanchion_api::crds().iter().filter_map(Kind::of).collect());
+    &KINDS
 }
 
 /// The requested kind or object.

@@ -5,6 +5,7 @@
 //! secrets; credentials that others put into such a text are recognised by their format. SQL in a status repeats values of
 //! a spec, so it is shown without literals.
 
+mod assignment;
 mod sql;
 
 use serde_json::{Map, Value};
@@ -86,7 +87,7 @@ const OPAQUE: &[&str] = &[
 ];
 
 /// Fields of a status with SQL, as one text or as a list of statements.
-const SQL: &[&str] = &["sql", "sqlInline"];
+const SQL: &[&str] = &["planned_sql", "sql", "sqlInline"];
 
 /// Annotations whose values are ours, or Kubernetes' own and harmless.
 const ANNOTATIONS: &[&str] = &[
@@ -226,17 +227,32 @@ fn names(value: &Value) -> Value {
 
 /// Arguments of the operator: an address of a server is always redacted.
 fn arguments(value: &Value) -> Value {
+    const NAMES: [&str; 12] = [
+        "url",
+        "uri",
+        "dsn",
+        "password",
+        "passwd",
+        "passphrase",
+        "pwd",
+        "secret",
+        "token",
+        "key",
+        "credential",
+        "header",
+    ];
     let mut hide_next = false;
     let words = value.as_array().into_iter().flatten().map(|word| {
         let word = word.as_str().unwrap_or_default();
         let (name, value) = word.split_once('=').unwrap_or((word, ""));
-        let secret = name.contains("url") || name.contains("password") || name.contains("token");
+        let lower = name.to_ascii_lowercase();
+        let secret = NAMES.iter().any(|part| lower.contains(part));
         let shown = match () {
             () if hide_next => BLANK.to_owned(),
             () if secret && !value.is_empty() => format!("{name}={BLANK}"),
             () => text(word),
         };
-        hide_next = secret && value.is_empty() && word.starts_with("--");
+        hide_next = secret && value.is_empty() && word.starts_with('-');
         Value::from(shown)
     });
     words.collect()
@@ -255,21 +271,72 @@ fn shape(value: &Value) -> Value {
 /// A text of the operator, without everything that looks like a credential: the user in a URL, the value of
 /// `password=`, a token, a private key.
 pub fn text(words: &str) -> String {
+    let lines: Vec<&str> = words.split_inclusive('\n').collect();
     let mut shown = String::with_capacity(words.len());
-    let mut in_key = false;
-    for line in words.split_inclusive('\n') {
-        let starts = line.contains("-----BEGIN") && line.contains("PRIVATE KEY");
-        let ends = line.contains("-----END") && line.contains("PRIVATE KEY");
-        if starts || in_key {
-            if starts {
-                shown.push_str(BLANK);
+    let mut key = Key::Outside;
+    for (line, has_end) in lines.iter().zip(ends(&lines)) {
+        if has_mark(line, BEGIN) {
+            shown.push_str(BLANK);
+            key = if has_end { Key::UpToEnd } else { Key::Cut };
+            if key == Key::Cut && line.ends_with('\n') {
+                shown.push('\n');
             }
-            in_key = !ends;
-            continue;
         }
-        shown.push_str(&assignments(&tokens(&urls(line))));
+        match key {
+            Key::UpToEnd => {
+                if has_mark(line, END) {
+                    key = Key::Outside;
+                }
+            }
+            // The text ends inside of a key, or somebody wrote the mark to hide what follows: only lines that can be a part
+            // of a key belong to it.
+            Key::Cut if has_mark(line, BEGIN) || is_base64(line) => {}
+            Key::Cut | Key::Outside => {
+                key = Key::Outside;
+                shown.push_str(&assignment::blanked(&tokens(&urls(line))));
+            }
+        }
     }
     shown
+}
+
+/// Where a line is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Outside,
+    /// In a private key that has an end.
+    UpToEnd,
+    /// In a private key without an end.
+    Cut,
+}
+
+const BEGIN: &str = "-----BEGIN";
+const END: &str = "-----END";
+
+/// For each line, whether a key that begins there ends before another one begins.
+fn ends(lines: &[&str]) -> Vec<bool> {
+    let mut ends = false;
+    let of = |line: &&str| {
+        ends |= has_mark(line, END);
+        if has_mark(line, BEGIN) {
+            std::mem::take(&mut ends)
+        } else {
+            ends
+        }
+    };
+    let mut found: Vec<bool> = lines.iter().rev().map(of).collect();
+    found.reverse();
+    found
+}
+
+fn has_mark(line: &str, mark: &str) -> bool {
+    line.contains(mark) && line.contains("PRIVATE KEY")
+}
+
+fn is_base64(line: &str) -> bool {
+    let line = line.trim();
+    let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+    !line.is_empty() && line.chars().all(valid)
 }
 
 /// Removes the user and password from `postgres://user:password@host`.
@@ -327,63 +394,88 @@ fn tokens(text: &str) -> String {
     shown
 }
 
-/// Removes the value of `password=…`, `"token": "…"` and similar texts.
-fn assignments(text: &str) -> String {
-    const NAMES: [&str; 6] = ["password", "passwd", "secret", "token", "apikey", "api_key"];
-    let lower = text.to_ascii_lowercase();
-    let mut shown = String::new();
-    let mut from = 0;
-    while let Some((at, name)) = NAMES
-        .iter()
-        .filter_map(|name| lower.get(from..)?.find(name).map(|at| (from + at, *name)))
-        .min()
-    {
-        let after = at + name.len();
-        let tail = text.get(after..).unwrap_or_default();
-        let value = tail.trim_start_matches(['"', '\'', '\\']);
-        let value = value.trim_start();
-        let Some(value) = value.strip_prefix(['=', ':']) else {
-            shown.push_str(text.get(from..after).unwrap_or_default());
-            from = after;
-            continue;
-        };
-        let value = value.trim_start().trim_start_matches('\\');
-        let (value, end): (&str, &[char]) = match value.chars().next() {
-            Some(quote @ ('"' | '\'')) => (
-                value.get(1..).unwrap_or_default(),
-                if quote == '"' { &['"', '\\'] } else { &['\''] },
-            ),
-            _ => (value, &[' ', '\t', '\n', '&', ',', ';', '}', ')']),
-        };
-        let start = text.len() - value.len();
-        let length = value.find(end).unwrap_or(value.trim_end_matches('\n').len());
-        shown.push_str(text.get(from..start).unwrap_or_default());
-        let given = value.get(..length).unwrap_or_default();
-        // "cannot read the password secret: Secret x does not exist" is a sentence about a kind.
-        if ["Secret", "secrets", "ConfigMap", "configmaps"].contains(&given) {
-            shown.push_str(given);
-        } else if length > 0 {
-            shown.push_str(BLANK);
-        }
-        from = start + length;
-    }
-    shown.push_str(text.get(from..).unwrap_or_default());
-    shown
-}
-
 #[cfg(test)]
 mod tests {
-    use super::text;
+    use serde_json::{Value, json};
+
+    use super::{SQL, object, text};
 
     #[test]
-    fn a_sentence_about_a_secret_stays_readable() {
-        let sentence = r#"cannot read password secret: Secret "billing" does not exist"#;
-        assert_eq!(text(sentence), sentence);
-        let answer = r#"cannot read password secret: secrets "billing" not found"#;
-        assert_eq!(text(answer), answer);
+    fn a_private_key_is_blanked_out_and_nothing_else() {
+        let key =
+            "a\n-----BEGIN EC PRIVATE KEY-----\nMHcCAQEE\nhunter2+/==\n-----END EC PRIVATE KEY-----\nb\n";
+        assert_eq!(text(key), "a\n[REDACTED]b\n");
+        // Without an end, for example in the last lines of a log.
+        let cut = "a\n-----BEGIN PRIVATE KEY-----\nMHcCAQEE\nhunter2+/==\n";
+        assert_eq!(text(cut), "a\n[REDACTED]\n");
+        // Somebody wrote the mark into a comment.
+        let comment = "IS '-----BEGIN PRIVATE KEY-----';\nGRANT a TO b;\nGRANT c TO d;\n";
+        assert_eq!(text(comment), "[REDACTED]\nGRANT a TO b;\nGRANT c TO d;\n");
+        let two = "-----BEGIN PRIVATE KEY-----\nx y\n-----END PRIVATE KEY-----\nz w\n-----BEGIN PRIVATE KEY-----\nlog line\n";
+        assert_eq!(text(two), "[REDACTED]z w\n[REDACTED]\nlog line\n");
+    }
+
+    /// The values of spec fields come back in the SQL of a status.
+    #[test]
+    fn every_status_field_with_sql_is_listed() {
+        /// Fields that contain no SQL.
+        const OTHERS: [&str; 2] = ["redactedSqlHash", "sqlHash"];
+        fn visit(schema: &Value, name: &str, found: &mut Vec<String>) {
+            let is_text = |schema: &Value| schema["type"] == "string";
+            let is_sql = name.to_lowercase().contains("sql");
+            if is_sql && (is_text(schema) || is_text(&schema["items"])) {
+                found.push(name.to_owned());
+            }
+            for (name, schema) in schema["properties"].as_object().into_iter().flatten() {
+                visit(schema, name, found);
+            }
+            for below in ["items", "additionalProperties"] {
+                if schema[below].is_object() {
+                    visit(&schema[below], name, found);
+                }
+            }
+        }
+        let mut found = Vec::new();
+        for crd in stanchion_api::crds() {
+            let crd = serde_json::to_value(crd).unwrap();
+            let status = crd.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/status");
+            visit(status.unwrap_or(&Value::Null), "", &mut found);
+        }
+        found.retain(|name| !OTHERS.contains(&name.as_str()));
+        found.sort();
+        found.dedup();
+        assert_eq!(found, SQL);
+    }
+
+    #[test]
+    fn arguments_lose_what_may_be_a_credential() {
+        let shown = |arguments: Value| {
+            let shown = object(&json!({ "spec": { "containers": [{ "args": arguments }] } }));
+            shown.pointer("/spec/containers/0/args").unwrap().clone()
+        };
         assert_eq!(
-            text("secret: Secret1, token=ConfigMaps"),
-            "secret: [REDACTED], token=[REDACTED]"
+            shown(json!([
+                "--Api-Key=hunter2",
+                "--client-secret",
+                "hunter2",
+                "-PASSWORD",
+                "hunter2",
+                "DB_DSN=hunter2",
+                "--otlp-headers=hunter2",
+                "--namespace=shop",
+                "--leader-elect",
+            ])),
+            json!([
+                "--Api-Key=[REDACTED]",
+                "--client-secret",
+                "[REDACTED]",
+                "-PASSWORD",
+                "[REDACTED]",
+                "DB_DSN=[REDACTED]",
+                "--otlp-headers=[REDACTED]",
+                "--namespace=shop",
+                "--leader-elect",
+            ])
         );
     }
 }

@@ -91,7 +91,7 @@ impl Live {
             failed: None,
         };
         Self {
-            shelves: Arc::new(RwLock::new(with_status().into_iter().map(shelf).collect())),
+            shelves: Arc::new(RwLock::new(with_status().iter().cloned().map(shelf).collect())),
             changes: broadcast::channel(BEHIND).0,
         }
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{ReportError, redact};
-use crate::cluster::{Cluster, Unreadable, printable};
+use crate::cluster::{Cluster, Unreadable, printable, text};
 use crate::{doctor, status};
 
 /// Maximum size of one log.
@@ -68,7 +68,8 @@ pub(super) async fn collect(
     add(&mut files, "events.json", &events)?;
     unreadable.extend(unread);
     if let Ok(text) = &snapshot.metrics {
-        files.push(("operator/metrics.txt".to_owned(), text.clone().into_bytes()));
+        let text = redact::text(text);
+        files.push(("operator/metrics.txt".to_owned(), text.into_bytes()));
     }
     for pod in snapshot.pods.iter().flatten() {
         for (name, log) in logs(cluster, pod, log_lines).await {
@@ -109,13 +110,6 @@ fn crd(object: &Value) -> Value {
 
 /// Namespace and name of the operator's Deployments.
 type Operators<'a> = BTreeSet<(&'a str, &'a str)>;
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
-}
 
 fn operators(deployments: &[Value]) -> Operators<'_> {
     let names = deployments.iter().map(|deployment| {

@@ -9,8 +9,10 @@ mod tests;
 mod zip;
 
 use std::fmt::Write as _;
+use std::fs::{File, OpenOptions};
 use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use stanchion_fleet::redact;
@@ -56,6 +58,12 @@ pub(crate) enum ReportError {
     System(#[from] io::Error),
 }
 
+/// A new file that nobody else can read, as long as nobody has looked through it.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600).open(path)
+}
+
 /// Writes the report, and lists its content.
 pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, ReportError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -67,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<ExitCode, ReportError> {
         source,
     };
     // First, so that a report that cannot be written fails early. An existing file is not overwritten.
-    let mut file = std::fs::File::create_new(path).map_err(at_file)?;
+    let mut file = create(path).map_err(at_file)?;
     let files = runtime.block_on(async {
         let cluster = arguments.cluster.connect().await?;
         Box::pin(collect::collect(

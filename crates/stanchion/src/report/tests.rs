@@ -1,8 +1,12 @@
 //! Nothing that looks like a secret is in the report, and the ZIP is valid.
 
-use serde_json::{Value, json};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 
-use super::{redact, zip};
+use serde_json::{Value, json};
+use stanchion_testkit::scratch::Scratch;
+
+use super::{create, redact, zip};
 
 /// The text that must not appear anywhere.
 const CANARY: &str = "cAnArY-hunter2";
@@ -70,8 +74,9 @@ fn settings_of_roles_are_blanked_out_in_the_spec_and_in_the_sql() {
         "metadata": { "annotations": { "pgroles.io/sql-preview": statement } },
         "status": { "sqlInline": format!("BEGIN;\n{statement}\nCOMMIT;") },
     });
+    let planned = json!({ "kind": "PostgresPolicy", "status": { "planned_sql": statement } });
     let user = json!({ "kind": "PostgresUser", "status": { "plan": { "sql": [statement] } } });
-    for object in [policy, plan, user] {
+    for object in [policy, plan, planned, user] {
         let shown = redact::object(&object).to_string();
         assert!(!shown.contains(CANARY), "{shown}");
         assert!(shown.contains("app"), "{shown}");
@@ -130,6 +135,15 @@ fn a_text_loses_what_has_the_form_of_a_credential() {
     ] {
         assert_eq!(redact::text(text), text);
     }
+}
+
+#[test]
+fn only_its_owner_can_read_a_report_and_none_is_overwritten() {
+    let folder = Scratch::new("stanchion-report-").unwrap();
+    let path = folder.path().join("report.zip");
+    let file = create(&path).unwrap();
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(create(&path).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
 }
 
 #[test]

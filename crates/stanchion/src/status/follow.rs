@@ -3,6 +3,7 @@
 //! Watches only signal that something has changed; then everything is read again. So there is one way to read, and the
 //! output is never older than the change that it shows.
 
+use std::slice;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -27,8 +28,11 @@ pub(super) async fn run(
     subject: Option<&Subject>,
     view: &View,
 ) -> Result<(), StatusError> {
-    let kinds = subject.map_or_else(with_status, |subject| vec![subject.kind.clone()]);
-    let mut changes = changes(cluster, &kinds);
+    let kinds = match subject {
+        Some(subject) => slice::from_ref(&subject.kind),
+        None => with_status(),
+    };
+    let mut changes = changes(cluster, kinds);
     let interrupted = tokio::signal::ctrl_c();
     tokio::pin!(interrupted);
     let mut shown: Option<Vec<Row>> = None;

@@ -12,6 +12,7 @@ mod tree;
 
 use std::io::{self, IsTerminal as _};
 use std::process::ExitCode;
+use std::slice;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -146,8 +147,11 @@ async fn answer(cluster: &Cluster, subject: Option<&Subject>, view: &View) -> Re
 
 /// The objects of this kind, or of all kinds.
 pub(crate) async fn overview(cluster: &Cluster, kind: Option<&Kind>, now: Timestamp) -> Overview {
-    let kinds = kind.map_or_else(with_status, |kind| vec![kind.clone()]);
-    let (objects, unreadable) = read::all(cluster, &kinds).await;
+    let kinds = match kind {
+        Some(kind) => slice::from_ref(kind),
+        None => with_status(),
+    };
+    let (objects, unreadable) = read::all(cluster, kinds).await;
     let mut rows: Vec<Row> = objects
         .iter()
         .filter_map(|(of, object)| assess::row(of, object, now, kind.is_some()))
