@@ -56,13 +56,17 @@ pub(crate) struct Refused {
     pub(crate) text: String,
 }
 
-/// Sets the annotation, if the plan is still the one that the user has seen. What a plan contains never changes.
+/// Sets the annotation, if the plan is still the one that the user has seen. What a plan contains never changes. Nobody
+/// approves SQL that the page cannot show.
 pub(crate) async fn decide(
     cluster: &Cluster,
     place: &Place,
     decision: Decision,
     uid: &str,
 ) -> Result<(), Refused> {
+    if decision == Decision::Approve {
+        is_readable(cluster, place).await?;
+    }
     let patch = json!({ "metadata": { "uid": uid, "annotations": { (decision.annotation()): "true" } } });
     let parameters = PatchParams {
         field_manager: Some(MANAGER.to_owned()),
@@ -85,6 +89,34 @@ pub(crate) async fn decide(
     Err(refused(place, decision, Unreadable::of(&error), &words))
 }
 
+/// Reads the plan and its SQL again: the form may be older than the SQL that is stored now.
+async fn is_readable(cluster: &Cluster, place: &Place) -> Result<(), Refused> {
+    let api = cluster.api(&place.kind.resource);
+    let plan = match cluster.get(&api, &place.name).await {
+        Ok(plan) => serde_json::to_value(plan).map_err(|error| unread(place, &error.to_string()))?,
+        Err(Unreadable::Forbidden) => return Err(unread(place, "You may not get the plan.")),
+        Err(why) => return Err(refused(place, Decision::Approve, why, "")),
+    };
+    match sql(cluster, &plan).await {
+        Sql::Whole(_) | Sql::Cut { .. } => Ok(()),
+        Sql::Missing(why) => Err(unread(place, &why)),
+        Sql::Altered => Err(unread(place, "It is not what the operator computed.")),
+    }
+}
+
+fn unread(place: &Place, why: &str) -> Refused {
+    let text = format!(
+        "The plan {}/{} was not approved, because its SQL cannot be shown. {} Nothing was changed.",
+        place.namespace,
+        place.name,
+        printable(why)
+    );
+    Refused {
+        why: Unreadable::Failed(why.to_owned()),
+        text,
+    }
+}
+
 fn refused(place: &Place, decision: Decision, why: Unreadable, words: &str) -> Refused {
     let verb = decision.verb();
     let plan = format!("{}/{}", place.namespace, place.name);
@@ -105,28 +137,26 @@ fn refused(place: &Place, decision: Decision, why: Unreadable, words: &str) -> R
     Refused { why, text }
 }
 
-/// The SQL of a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sql {
-    pub(crate) text: String,
-    /// Why it is missing or incomplete.
-    pub(crate) note: Option<String>,
-    /// Whether what is stored is not what the operator has computed: then nobody may decide on it.
-    pub(crate) is_altered: bool,
+/// The SQL of a plan. The operator has replaced passwords in it. Nothing else may be taken out of it: the SQL is what a
+/// person approves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Sql {
+    /// All of it.
+    Whole(String),
+    /// Its beginning, and why the rest is not shown.
+    Cut { text: String, why: &'static str },
+    /// It cannot be read, and why.
+    Missing(String),
+    /// What is stored is not what the operator has computed.
+    Altered,
 }
 
 impl Sql {
-    fn missing(note: String) -> Self {
-        Self {
-            note: Some(note),
-            ..Self::default()
-        }
-    }
-
-    fn altered() -> Self {
-        Self {
-            is_altered: true,
-            ..Self::default()
+    /// What can be shown of it. Without it, nobody can approve the plan.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Whole(text) | Self::Cut { text, .. } => Some(text),
+            Self::Missing(_) | Self::Altered => None,
         }
     }
 }
@@ -136,15 +166,17 @@ impl Sql {
 pub(crate) async fn sql(cluster: &Cluster, plan: &Value) -> Sql {
     let text = |pointer: &str| plan.pointer(pointer).and_then(Value::as_str);
     if let Some(inline) = text("/status/sqlInline") {
-        let cut = plan.pointer("/status/sqlTruncated").and_then(Value::as_bool) == Some(true);
-        return Sql {
-            text: redact::text(inline),
-            note: cut.then(|| "Only the beginning fits into the status of the plan.".to_owned()),
-            ..Sql::default()
+        let text = inline.to_owned();
+        let is_cut = plan.pointer("/status/sqlTruncated").and_then(Value::as_bool) == Some(true);
+        return if is_cut {
+            let why = "Only the beginning fits into the status of the plan.";
+            Sql::Cut { text, why }
+        } else {
+            Sql::Whole(text)
         };
     }
     let Some((name, key)) = text("/status/sqlRef/name").zip(text("/status/sqlRef/key")) else {
-        return Sql::missing("The plan has no SQL.".to_owned());
+        return Sql::Missing("The status of the plan contains no SQL.".to_owned());
     };
     let namespace = cluster.namespace.as_deref().unwrap_or_default();
     let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), namespace);
@@ -156,7 +188,8 @@ pub(crate) async fn sql(cluster: &Cluster, plan: &Value) -> Sql {
                 Unreadable::NotServed => "it does not exist".to_owned(),
                 Unreadable::Failed(why) => printable(&why),
             };
-            return Sql::missing(format!("The SQL is in the ConfigMap {namespace}/{name}: {why}."));
+            let name = printable(name);
+            return Sql::Missing(format!("The SQL is in the ConfigMap {namespace}/{name}: {why}."));
         }
     };
     let stored = map.binary_data.unwrap_or_default().remove(key);
@@ -179,7 +212,7 @@ fn unpacked(stored: &[u8], size: u64, hash: &str) -> Sql {
         let bytes = match unpacker.read(&mut part) {
             Ok(0) => break,
             Ok(length) => part.get(..length).unwrap_or_default(),
-            Err(_) => return Sql::altered(),
+            Err(_) => return Sql::Altered,
         };
         digest.update(bytes);
         let room = bytes.len().min(longest - shown.len());
@@ -188,12 +221,14 @@ fn unpacked(stored: &[u8], size: u64, hash: &str) -> Sql {
     }
     let found = hex(digest.finish().as_ref());
     if found != hash {
-        return Sql::altered();
+        return Sql::Altered;
     }
-    Sql {
-        text: redact::text(&String::from_utf8_lossy(&shown)),
-        note: is_cut.then(|| "Only the first 2 MiB are shown.".to_owned()),
-        ..Sql::default()
+    let text = String::from_utf8_lossy(&shown).into_owned();
+    if is_cut {
+        let why = "Only the first 2 MiB are shown.";
+        Sql::Cut { text, why }
+    } else {
+        Sql::Whole(text)
     }
 }
 
@@ -204,7 +239,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test")]
+#[allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
 mod tests {
     use std::io::Write as _;
 
@@ -229,11 +264,13 @@ mod tests {
     #[test]
     fn stored_sql_is_unpacked_up_to_a_limit() {
         let (stored, size, hash) = kept("SELECT 1;");
-        assert_eq!(unpacked(&stored, size, &hash).text, "SELECT 1;");
+        assert_eq!(unpacked(&stored, size, &hash), Sql::Whole("SELECT 1;".to_owned()));
         let (stored, size, hash) = kept(&"x".repeat(20 * 1024 * 1024));
-        let long = unpacked(&stored, size, &hash);
-        assert_eq!(long.text.len(), 2 * 1024 * 1024);
-        assert!(long.note.unwrap().contains("first 2 MiB"));
+        let Sql::Cut { text, why } = unpacked(&stored, size, &hash) else {
+            panic!("it is longer than what is shown");
+        };
+        assert_eq!(text.len(), 2 * 1024 * 1024);
+        assert!(why.contains("first 2 MiB"));
     }
 
     #[test]
@@ -248,9 +285,18 @@ mod tests {
             b"no archive".to_vec(),
             Vec::new(),
         ] {
-            assert_eq!(unpacked(&other, size, &hash), Sql::altered());
+            assert_eq!(unpacked(&other, size, &hash), Sql::Altered);
         }
-        assert_eq!(unpacked(&packed("SELECT 1;"), size, ""), Sql::altered());
+        assert_eq!(unpacked(&packed("SELECT 1;"), size, ""), Sql::Altered);
+    }
+
+    /// The comment of a role is the author's, and must not hide statements from the person who approves.
+    #[test]
+    fn nothing_in_the_sql_hides_what_follows() {
+        let script = "COMMENT ON ROLE \"app\" IS '-----BEGIN PRIVATE KEY-----';\nGRANT \"admin\" TO \"app\";\n\
+                      ALTER ROLE \"app\" SET \"app\".\"note\" TO 'password=x';\n";
+        let (stored, size, hash) = kept(script);
+        assert_eq!(unpacked(&stored, size, &hash), Sql::Whole(script.to_owned()));
     }
 
     #[test]

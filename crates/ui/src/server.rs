@@ -155,6 +155,7 @@ impl App {
         Frame {
             title,
             path,
+            is_live: true,
             cluster: &self.cluster.url,
             namespace: self.cluster.namespace.as_deref(),
         }
@@ -178,9 +179,9 @@ pub(crate) struct Place {
 impl Place {
     /// `None` if the names cannot be those of an object.
     pub(crate) fn of(plural: &str, namespace: &str, name: &str) -> Option<Self> {
-        let kind = with_status().into_iter().find(|kind| kind.plural() == plural)?;
+        let kind = with_status().iter().find(|kind| kind.plural() == plural)?;
         (is_name(namespace) && is_name(name)).then(|| Self {
-            kind,
+            kind: kind.clone(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         })
@@ -221,7 +222,10 @@ async fn show(app: &App, place: &Place, status: StatusCode, refused: Option<&str
     };
     let (path, now) = (place.path(), Timestamp::now());
     let title = format!("{} {}/{}", place.kind.resource.kind, place.namespace, place.name);
-    let frame = app.frame(&title, &path);
+    let frame = Frame {
+        is_live: refused.is_none(),
+        ..app.frame(&title, &path)
+    };
     let page = if place.kind.plural() == page::PLANS {
         // Who decides reads the SQL itself: an object that is shown has lost the literals in its SQL.
         let sql = act::sql(&cluster, &gathered.object).await;

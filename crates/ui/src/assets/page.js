@@ -51,6 +51,8 @@ function morph(now, next) {
 let reading = null;
 let again = false;
 async function refresh() {
+  // The answer to a form cannot be read again: a reload would send the form once more.
+  if (!document.body.dataset.live) return;
   if (reading) { again = true; return; }
   reading = new AbortController();
   try {

@@ -40,12 +40,12 @@ pub(crate) fn page(frame: &Frame<'_>, place: &Place, desired: &Desired, query: &
             }
         }
         (draw(&shown, &address))
-        (question(desired, frame.path, query))
+        (question(desired, frame.path, query, &address))
     };
     framed(frame, &content)
 }
 
-fn question(desired: &Desired, here: &str, query: &Query) -> Markup {
+fn question(desired: &Desired, here: &str, query: &Query, address: &dyn Fn(&str) -> String) -> Markup {
     let (schema, table) = (query.get("schema"), query.get("table"));
     let known = tables(desired);
     let mut schemas: Vec<&str> = known.iter().map(|(schema, _)| schema.as_str()).collect();
@@ -66,13 +66,13 @@ fn question(desired: &Desired, here: &str, query: &Query) -> Markup {
                 }
             }
             @if let Some((schema, table)) = schema.zip(table) {
-                (answer(&readers(desired, schema, table), schema, table))
+                (answer(&readers(desired, schema, table), schema, table, address))
             }
         }
     }
 }
 
-fn answer(readers: &[Reader], schema: &str, table: &str) -> Markup {
+fn answer(readers: &[Reader], schema: &str, table: &str, address: &dyn Fn(&str) -> String) -> Markup {
     html! {
         p.hint {
             @if readers.is_empty() { "By this policy, nobody can read " }
@@ -83,7 +83,7 @@ fn answer(readers: &[Reader], schema: &str, table: &str) -> Markup {
         ul.readers {
             @for reader in readers {
                 li {
-                    b { (reader.role) } @if reader.login { " " small { "can log in" } }
+                    b { a href=(address(&reader.role)) { (reader.role) } } @if reader.login { " " small { "can log in" } }
                     div.path {
                         @for name in reader.path.iter().skip(1) { span { "member of" } code { (name) } }
                         span { "→" } code { (reader.why) }

@@ -54,7 +54,8 @@ pub(super) fn draw(graph: &Graph, address: &dyn Fn(&str) -> String) -> Markup {
     if graph.nodes.len() > LARGEST {
         return html! {
             div.notice {
-                "The graph has " (graph.nodes.len()) " nodes, too many to read. Choose a role below to see its part."
+                "The graph has " (graph.nodes.len()) " nodes, too many to read. Look for a table below, and choose a role in the answer to \
+                 see its part."
             }
         };
     }

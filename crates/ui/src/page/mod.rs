@@ -29,6 +29,8 @@ pub(crate) struct Frame<'a> {
     pub(crate) title: &'a str,
     /// The path of the page, which selects its changes.
     pub(crate) path: &'a str,
+    /// Whether the page is kept current. The answer to a form is not: to read it again is to send the form again.
+    pub(crate) is_live: bool,
     pub(crate) cluster: &'a str,
     /// The only namespace, if there is one.
     pub(crate) namespace: Option<&'a str>,
@@ -53,9 +55,9 @@ const HELP: [(&[&str], &str); 6] = [
 pub(crate) fn page(frame: &Frame<'_>, content: &Markup) -> Html<String> {
     let host = frame.cluster.trim_end_matches('/');
     let host = host.split_once("://").map_or(host, |(_, host)| host);
-    let live = format!("/live?at={}", encode(frame.path));
+    let live = frame.is_live.then(|| format!("/live?at={}", encode(frame.path)));
     let body = html! {
-        body data-live=(live) {
+        body data-live=[&live] {
             a.skip href="#main" { "Skip to the content" }
             header.top {
                 a.brand href="/" { (mark()) span { "Stanchion" } }
@@ -63,7 +65,7 @@ pub(crate) fn page(frame: &Frame<'_>, content: &Markup) -> Html<String> {
                     (host)
                     @if let Some(namespace) = frame.namespace { " · " (namespace) }
                 }
-                span.live role="status" { i {} span { "connecting" } }
+                @if live.is_some() { span.live role="status" { i {} span { "connecting" } } }
                 button.help type="button" data-help aria-label="Keyboard help" { "?" }
             }
             main #main tabindex="-1" { (content) }

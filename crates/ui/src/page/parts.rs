@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use maud::{Markup, html};
 use stanchion_fleet::assess::State;
+use stanchion_fleet::cluster::is_visible;
 use stanchion_fleet::read::Unread;
 use stanchion_fleet::redact;
 
@@ -92,6 +93,28 @@ pub(super) fn counts<I: Iterator<Item = State> + Clone>(states: &I) -> Vec<(Stat
 /// A text of the operator or of the cluster.
 pub(super) fn clean(text: &str) -> String {
     redact::text(text)
+}
+
+/// A text in which invisible characters, and those that change the direction of writing, are shown by their number: what a
+/// person reads and approves is all there is, in its order.
+pub(super) fn visible(text: &str) -> Markup {
+    let is_hidden = |c: char| !is_visible(c) && !matches!(c, '\n' | '\t');
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some((at, hidden)) = rest.char_indices().find(|(_, c)| is_hidden(*c)) {
+        let (before, after) = rest.split_at(at);
+        pieces.push((before, Some(hidden)));
+        rest = after.get(hidden.len_utf8()..).unwrap_or_default();
+    }
+    pieces.push((rest, None));
+    html! {
+        @for (words, hidden) in pieces {
+            (words)
+            @if let Some(hidden) = hidden {
+                mark.code title="A character that is not visible" { "U+" (format!("{:04X}", u32::from(hidden))) }
+            }
+        }
+    }
 }
 
 /// A command to copy.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use stanchion_api::policy::annotation;
 
 use super::object::{Shown, head};
-use super::parts::{clean, unreadable};
+use super::parts::{clean, unreadable, visible};
 use super::{Frame, POLICIES, page as framed, path};
 use crate::act::Sql;
 use crate::sql::{Change, Effect, Token, changes, tokens};
@@ -20,34 +20,32 @@ pub(crate) fn page(
     form: &str,
     refused: Option<&str>,
 ) -> Html<String> {
-    let differences = changes(&sql.text);
+    let differences = sql.text().map(changes);
     let content = html! {
         (head(shown))
-        @if let Some(refused) = refused { div.notice.bad role="alert" { strong { "Refused. " } (refused) } }
-        @if sql.is_altered {
+        @if let Some(refused) = refused {
             div.notice.bad role="alert" {
-                strong { "This plan cannot be approved here. " }
-                "The SQL in its ConfigMap is not what the operator computed: its hash differs from redactedSqlHash in the \
-                 status of the plan. Find out who changed the ConfigMap, delete the plan, and let the operator compute it again."
+                strong { "Refused. " } (refused) " " a href=(address(shown)) { "Back to the plan" }
             }
-        } @else {
-            (decision(shown, form))
         }
+        (incomplete(sql))
+        (decision(shown, sql, form))
         (numbers(shown))
         (unreadable(&shown.detail.unreadable))
         @if let Some(error) = shown.text("/status/lastError") {
             div.notice.bad { strong { "The last attempt failed. " } (clean(error)) }
         }
-        @if let Some(note) = &sql.note { div.notice { (clean(note)) } }
         div.columns data-key="columns" {
             div {
-                section.panel {
-                    h2 { "Difference to the database" small { (differences.len()) " statements" } }
-                    (difference(&differences))
-                }
-                section.panel {
-                    h2 { "SQL" small { "as the operator runs it, without passwords" } }
-                    pre.sql tabindex="0" aria-label="SQL of the plan" { code { (highlighted(&sql.text)) } }
+                @if let Some((text, differences)) = sql.text().zip(differences) {
+                    section.panel {
+                        h2 { "Difference to the database" small { (differences.len()) " statements" } }
+                        (difference(&differences))
+                    }
+                    section.panel {
+                        h2 { "SQL" small { "as the operator runs it, without passwords" } }
+                        pre.sql tabindex="0" aria-label="SQL of the plan" { code { (highlighted(text)) } }
+                    }
                 }
             }
             div { (about(shown)) }
@@ -56,18 +54,41 @@ pub(crate) fn page(
     framed(frame, &content)
 }
 
+/// Why not all of the SQL is shown.
+fn incomplete(sql: &Sql) -> Markup {
+    html! {
+        @match sql {
+            Sql::Whole(_) => {}
+            Sql::Cut { why, .. } => { div.notice { (why) } }
+            Sql::Missing(why) => {
+                div.notice.bad role="alert" {
+                    strong { "The SQL of this plan cannot be shown. " } (clean(why))
+                    " Without it, the plan cannot be approved here."
+                }
+            }
+            Sql::Altered => {
+                div.notice.bad role="alert" {
+                    strong { "This plan cannot be approved here. " }
+                    "The SQL in its ConfigMap is not what the operator computed: its hash differs from redactedSqlHash in the \
+                     status of the plan. Find out who changed the ConfigMap, delete the plan, and let the operator compute it again."
+                }
+            }
+        }
+    }
+}
+
+fn address(shown: &Shown) -> String {
+    let row = &shown.detail.row;
+    path(&row.plural, &row.namespace, &row.name)
+}
+
 /// The state of the decision, as the plan itself says it.
-fn decision(shown: &Shown, form: &str) -> Markup {
+fn decision(shown: &Shown, sql: &Sql, form: &str) -> Markup {
     let is_set = |name: &str| {
         let annotations = shown.object.pointer("/metadata/annotations");
         annotations.and_then(|all| all.get(name)).and_then(Value::as_str) == Some("true")
     };
     let phase = shown.text("/status/phase").unwrap_or("Pending");
-    let here = path(
-        &shown.detail.row.plural,
-        &shown.detail.row.namespace,
-        &shown.detail.row.name,
-    );
     let uid = shown.text("/metadata/uid").unwrap_or_default();
     html! {
         @if phase != "Pending" {
@@ -77,7 +98,7 @@ fn decision(shown: &Shown, form: &str) -> Markup {
         } @else if is_set(annotation::APPROVED) {
             div.notice role="status" { strong { "Approved. " } "The operator applies the plan next." }
         } @else {
-            form.decide method="post" action={ (here) "/decide" } {
+            form.decide method="post" action={ (address(shown)) "/decide" } {
                 p {
                     "This plan waits for a decision."
                     small { "You decide as the user of your kubeconfig." }
@@ -85,7 +106,7 @@ fn decision(shown: &Shown, form: &str) -> Markup {
                 input type="hidden" name="form" value=(form);
                 input type="hidden" name="uid" value=(uid);
                 button.danger name="decision" value="reject" { "Reject" }
-                button.primary name="decision" value="approve" { "Approve" }
+                @if sql.text().is_some() { button.primary name="decision" value="approve" { "Approve" } }
             }
         }
     }
@@ -128,7 +149,7 @@ fn difference(changes: &[Change]) -> Markup {
         @if changes.is_empty() { p.hint { "The plan changes nothing." } }
         div.change {
             @for ((_, role), changes) in by {
-                h3 { (role) }
+                h3 { (visible(role)) }
                 ul {
                     @for change in changes {
                         @let (class, sign, word) = match change.effect {
@@ -151,12 +172,12 @@ fn highlighted(sql: &str) -> Markup {
     html! {
         @for (kind, text) in tokens(sql) {
             @match kind {
-                Token::Keyword => { span.k { (text) } }
-                Token::Text => { span.s { (text) } }
-                Token::Name => { span.q { (text) } }
-                Token::Number => { span.n { (text) } }
-                Token::Comment => { span.c { (text) } }
-                Token::Other => { (text) }
+                Token::Keyword => { span.k { (visible(text)) } }
+                Token::Text => { span.s { (visible(text)) } }
+                Token::Name => { span.q { (visible(text)) } }
+                Token::Number => { span.n { (visible(text)) } }
+                Token::Comment => { span.c { (visible(text)) } }
+                Token::Other => { (visible(text)) }
             }
         }
     }

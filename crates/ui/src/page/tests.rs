@@ -27,6 +27,7 @@ fn frame<'a>() -> Frame<'a> {
     Frame {
         title: "Test",
         path: "/",
+        is_live: true,
         cluster: "https://127.0.0.1:6443/",
         namespace: None,
     }
@@ -229,11 +230,9 @@ fn a_plan(annotations: &Value, phase: &str) -> Shown {
 
 #[test]
 fn a_plan_is_shown_and_waits_for_a_decision() {
-    let sql = Sql {
-        text: "GRANT SELECT ON TABLE \"s\".\"<b>\" TO \"app\";\nREVOKE ALL ON SCHEMA s FROM PUBLIC;\n".into(),
-        note: None,
-        is_altered: false,
-    };
+    let sql = Sql::Whole(
+        "GRANT SELECT ON TABLE \"s\".\"<b>\" TO \"app\";\nREVOKE ALL ON SCHEMA s FROM PUBLIC;\n".into(),
+    );
     let html = plan::page(&frame(), &a_plan(&json!({}), "Pending"), &sql, "f0rm", None).0;
     assert!(html.contains(r#"<span class="k">GRANT</span>"#), "{html}");
     assert!(html.contains("&lt;b&gt;") && !html.contains("\"<b>\""), "{html}");
@@ -245,6 +244,7 @@ fn a_plan_is_shown_and_waits_for_a_decision() {
     );
     assert!(html.contains(r#"name="form" value="f0rm""#), "{html}");
     assert!(html.contains(r#"name="uid" value="u-1""#), "{html}");
+    assert!(html.contains(r#"value="approve""#), "{html}");
     assert!(
         html.contains("/o/postgrespolicyplans/shop/stock-1/decide"),
         "{html}"
@@ -252,10 +252,72 @@ fn a_plan_is_shown_and_waits_for_a_decision() {
     assert!(html.contains("/o/postgrespolicies/shop/stock"), "{html}");
 }
 
+fn some_sql() -> Sql {
+    Sql::Whole("DROP ROLE \"app\";".to_owned())
+}
+
+/// The author of the policy must not choose what the person who approves it gets to see.
+#[test]
+fn a_comment_hides_none_of_the_sql_and_moves_none_of_it() {
+    let script = "COMMENT ON ROLE \"app\" IS '-----BEGIN PRIVATE KEY-----';\nGRANT \"pg_write_all_data\" TO \"app\";\n\
+                  COMMENT ON ROLE \"re\u{200b}ader\" IS 'a\u{202e}b\tc\r';\n";
+    let html = plan::page(
+        &frame(),
+        &a_plan(&json!({}), "Pending"),
+        &Sql::Whole(script.into()),
+        "f",
+        None,
+    )
+    .0;
+    // Once among the differences, and once in the SQL.
+    assert_eq!(html.matches("pg_write_all_data").count(), 2, "{html}");
+    assert!(!html.contains("[REDACTED]"), "{html}");
+    for hidden in ['\u{202e}', '\u{200b}', '\r'] {
+        assert!(!html.contains(hidden), "{hidden:?} in {html}");
+    }
+    for shown in [
+        ">U+202E</mark>b\tc",
+        ">U+000D</mark>",
+        "re<mark",
+        ">U+200B</mark>ader",
+    ] {
+        assert!(html.contains(shown), "no {shown:?} in {html}");
+    }
+}
+
+/// Without its SQL, a plan looks like one that changes nothing.
+#[test]
+fn a_plan_without_readable_sql_can_only_be_rejected() {
+    for sql in [
+        Sql::Missing("The SQL is in the ConfigMap shop/x: you may not get it.".into()),
+        Sql::Altered,
+    ] {
+        let html = plan::page(&frame(), &a_plan(&json!({}), "Pending"), &sql, "f", None).0;
+        assert!(html.contains("cannot be approved here"), "{html}");
+        assert!(
+            html.contains(r#"value="reject""#) && !html.contains(r#"value="approve""#),
+            "{html}"
+        );
+        assert!(
+            !html.contains("changes nothing") && !html.contains("Difference"),
+            "{html}"
+        );
+    }
+    let cut = Sql::Cut {
+        text: "GRANT a TO b;".into(),
+        why: "Only the beginning.",
+    };
+    let html = plan::page(&frame(), &a_plan(&json!({}), "Pending"), &cut, "f", None).0;
+    assert!(
+        html.contains("Only the beginning.") && html.contains(r#"value="approve""#),
+        "{html}"
+    );
+}
+
 #[test]
 fn a_decided_plan_has_no_buttons() {
     let of = |annotations: &Value, phase: &str| {
-        plan::page(&frame(), &a_plan(annotations, phase), &Sql::default(), "f", None).0
+        plan::page(&frame(), &a_plan(annotations, phase), &some_sql(), "f", None).0
     };
     let approved = of(&json!({ "pgroles.io/approved": "true" }), "Pending");
     assert!(
@@ -279,13 +341,17 @@ fn a_refusal_is_on_the_page() {
     let html = plan::page(
         &frame(),
         &a_plan(&json!({}), "Pending"),
-        &Sql::default(),
+        &some_sql(),
         "f",
         Some(HOSTILE),
     )
     .0;
     assert!(
         html.contains(r#"role="alert""#) && html.contains("&lt;script&gt;"),
+        "{html}"
+    );
+    assert!(
+        html.contains(r#"<a href="/o/postgrespolicyplans/shop/stock-1">Back to the plan</a>"#),
         "{html}"
     );
 }
@@ -298,9 +364,12 @@ fn the_access_of_a_policy_is_a_graph_and_an_answer() {
     assert!(html.contains("<svg") && html.contains("data-graph="), "{html}");
     assert!(html.contains("5 roles read <code>stock.items</code>"), "{html}");
     assert!(
-        html.contains("<b>alice</b>") && html.contains("SELECT on every table in stock"),
+        html.contains(">alice</a></b>") && html.contains("SELECT on every table in stock"),
         "{html}"
     );
+    // A graph that is too large for the page is entered by the answer.
+    let alice = "<a href=\"/?schema=stock&amp;table=items&amp;role=alice\">alice</a>";
+    assert!(html.contains(alice), "{html}");
     let html = access::page(
         &frame(),
         &place,

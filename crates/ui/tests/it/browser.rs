@@ -131,6 +131,47 @@ async fn a_plan_is_approved_with_a_click() {
     );
 }
 
+/// A page that followed the cluster would read the answer to its own form again, and send the form once more.
+#[tokio::test]
+async fn a_refused_decision_stays_on_the_screen_and_is_not_sent_again() {
+    let Some(browser) = Browser::start().await else {
+        return;
+    };
+    let plan = crate::decide::Plan::new("ui-refused").await;
+    let page = plan.env.open_as(plan.reader().await).await;
+    browser.open(&page.address()).await;
+    browser.until("the stream", LIVE).await;
+    browser.open(&format!("{}{}", page.origin, plan.path)).await;
+    browser.until("the stream", LIVE).await;
+    browser
+        .run("document.querySelector('button.primary').click()")
+        .await;
+    browser
+        .until(
+            "the answer",
+            "return location.pathname.endsWith('/decide') && document.body.textContent.includes('Refused.')",
+        )
+        .await;
+    browser.run("window.same = true").await;
+    // What a change in the cluster does to a page.
+    browser.run("return refresh().then(() => true)").await;
+    assert_eq!(browser.run("return window.same").await, true);
+    assert_eq!(
+        browser
+            .run("return document.body.textContent.includes('Refused.')")
+            .await,
+        true
+    );
+    browser.run("document.querySelector('.notice a').click()").await;
+    browser
+        .until(
+            "the plan",
+            "return !location.pathname.endsWith('/decide') && !!document.querySelector('button.primary')",
+        )
+        .await;
+    assert_eq!(plan.annotation("pgroles.io/approved").await, None);
+}
+
 #[tokio::test]
 async fn every_page_is_accessible_in_both_colours_and_fits_a_phone() {
     let Some(browser) = Browser::start().await else {

@@ -38,6 +38,21 @@ impl Plan {
         plan.metadata.annotations.unwrap_or_default().remove(name)
     }
 
+    /// A person who may read the plan, and may not decide.
+    pub(crate) async fn reader(&self) -> kube::Client {
+        let resources = ["postgrespolicyplans", "postgrespolicies"];
+        let grant = Grant::In(
+            self.env.namespace.clone(),
+            vec![rule("pgroles.io", &resources, READ)],
+        );
+        let reader = self
+            .env
+            .cluster
+            .user(&self.env.namespace, "reader", &[grant])
+            .await;
+        reader.client().await
+    }
+
     /// The hidden fields of the form on the page, with this decision.
     async fn form(&self, browser: &Browser, decision: &str) -> String {
         let page = browser.get(&self.path, &[]).await;
@@ -87,16 +102,7 @@ async fn a_plan_is_approved_or_rejected() {
 async fn without_the_permission_nothing_changes_and_the_page_says_why() {
     let plan = Plan::new("ui-no-approve").await;
     let namespace = plan.env.namespace.clone();
-    let grant = Grant::In(
-        namespace.clone(),
-        vec![rule(
-            "pgroles.io",
-            &["postgrespolicyplans", "postgrespolicies"],
-            READ,
-        )],
-    );
-    let reader = plan.env.cluster.user(&namespace, "reader", &[grant]).await;
-    let browser = plan.env.open_as(reader.client().await).await;
+    let browser = plan.env.open_as(plan.reader().await).await;
     let form = plan.form(&browser, "approve").await;
     let answer = browser.post(&format!("{}/decide", plan.path), &form).await;
     assert_eq!(answer.status, 403, "{}", answer.text);
@@ -108,6 +114,9 @@ async fn without_the_permission_nothing_changes_and_the_page_says_why() {
         "{}",
         answer.text
     );
+    // The answer to a form is not read again, and leads back to the plan.
+    assert!(!answer.text.contains("data-live"), "{}", answer.text);
+    assert!(answer.text.contains("Back to the plan"), "{}", answer.text);
     assert_eq!(plan.annotation("pgroles.io/approved").await, None);
 
     let grant = Grant::In(
@@ -182,7 +191,68 @@ async fn sql_that_is_not_the_plans_is_not_offered_for_approval() {
     plan.env.apply(&map(other)).await;
     let page = browser.get(&plan.path, &[]).await.text;
     assert!(page.contains("cannot be approved here"), "{page}");
-    assert!(!page.contains("/decide") && !page.contains("SELECT"), "{page}");
+    assert!(!page.contains("value=\"approve\""), "{page}");
+    assert!(!page.contains("SELECT"), "{page}");
+
+    // A form that was opened before the change approves nothing either. It still rejects.
+    let form = plan.form(&browser, "approve").await;
+    let decide = format!("{}/decide", plan.path);
+    let answer = browser.post(&decide, &form).await;
+    assert_eq!(answer.status, 409, "{}", answer.text);
+    assert!(
+        answer.text.contains("was not approved") && answer.text.contains("Nothing was changed"),
+        "{}",
+        answer.text
+    );
+    assert_eq!(plan.annotation("pgroles.io/approved").await, None);
+    let form = plan.form(&browser, "reject").await;
+    assert_eq!(browser.post(&decide, &form).await.status, 303);
+    assert_eq!(
+        plan.annotation("pgroles.io/rejected").await.as_deref(),
+        Some("true")
+    );
+}
+
+/// Who may not read the `ConfigMap` with the SQL would approve blindly.
+#[tokio::test]
+async fn sql_that_may_not_be_read_is_not_approved() {
+    let plan = Plan::new("ui-unread").await;
+    let namespace = plan.env.namespace.clone();
+    let status = json!({
+        "sqlInline": null, "sqlRef": { "name": "stock-1-sql", "key": "plan.sql.gz", "compression": "gzip" },
+        "sqlOriginalBytes": 9, "redactedSqlHash": "00",
+    });
+    plan.env.report(&plan.api, "stock-1", &status).await;
+    let grant = Grant::In(
+        namespace.clone(),
+        vec![rule(
+            "pgroles.io",
+            &["postgrespolicyplans"],
+            &["get", "list", "watch", "patch"],
+        )],
+    );
+    let approver = plan.env.cluster.user(&namespace, "approver", &[grant]).await;
+    let browser = plan.env.open_as(approver.client().await).await;
+    let page = browser.get(&plan.path, &[]).await.text;
+    assert!(
+        page.contains("you may not get it") && !page.contains("value=\"approve\""),
+        "{page}"
+    );
+    assert!(!page.contains("changes nothing"), "{page}");
+    let form = plan.form(&browser, "approve").await;
+    let answer = browser.post(&format!("{}/decide", plan.path), &form).await;
+    assert_eq!(answer.status, 409, "{}", answer.text);
+    assert_eq!(plan.annotation("pgroles.io/approved").await, None);
+}
+
+/// The permissions of `deploy/approvals.yaml` are enough to read what is approved.
+#[test]
+fn the_role_of_approvers_may_read_the_sql() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/approvals.yaml");
+    let text = std::fs::read_to_string(file).unwrap();
+    let role = text.split("\nkind: ClusterRole\n").nth(1).unwrap();
+    let rule = role.split("resources: [configmaps]\n").nth(1).unwrap();
+    assert_eq!(rule.lines().next().unwrap().trim(), "verbs: [get]");
 }
 
 /// A plan of the same name that replaced the one on the screen is not the plan that the user has read.
