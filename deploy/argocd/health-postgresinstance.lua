@@ -1,10 +1,13 @@
--- Health of a PostgresInstance (db.example.com) for Argo CD.
--- Goes into the ConfigMap argocd-cm under resource.customizations.health.db.example.com_PostgresInstance.
+-- Health of a PostgresInstance (db.example.com) for Argo CD. `stanchion generate` writes this file.
+-- Put it into the ConfigMap argocd-cm under resource.customizations.health.db.example.com_PostgresInstance.
 -- Argo CD runs it without Lua's string library; os.time and os.date are there.
 local os = require("os")
 
--- What usually passes by itself: a server that restarts, a Secret that is applied after the object.
-local transient = { ConnectionFailed = true, AdminSecretNotFound = true }
+-- What usually passes by itself: a server that restarts, an object that is applied after this one.
+local transient = {
+  ConnectionFailed = true,
+  AdminSecretNotFound = true,
+}
 local timeout = 5 * 60
 
 local function health(status, message)
@@ -17,30 +20,28 @@ local function since(seconds)
   return os.date("%Y-%m-%dT%H:%M:%SZ", os.time(os.date("!*t")) - seconds)
 end
 
+local status = obj.status or {}
 if obj.metadata.deletionTimestamp ~= nil then
-  return health("Progressing", "being deleted")
+  return health("Progressing", status.message or "being deleted")
 end
 
-local connected = nil
-for _, condition in ipairs(obj.status and obj.status.conditions or {}) do
-  if condition.type == "Connected" then
-    connected = condition
-  end
+local conditions = {}
+for _, condition in ipairs(status.conditions or {}) do
+  conditions[condition.type] = condition
 end
+local current = conditions.Connected
 
-if connected == nil then
-  return health("Progressing", "waiting for the operator")
+if current == nil then
+  return health("Progressing", status.message or "waiting for the operator")
 end
-if (connected.observedGeneration or obj.status.observedGeneration or 0) < (obj.metadata.generation or 0) then
+if (current.observedGeneration or status.observedGeneration or 0) < (obj.metadata.generation or 0) then
   return health("Progressing", "waiting for the operator to see the change")
 end
-if connected.status == "True" then
-  return health("Healthy", connected.message)
+local passes = transient[current.reason] and (current.lastTransitionTime or "") > since(timeout)
+if current.status == "True" then
+  return health("Healthy", current.message)
 end
-if connected.status ~= "False" then
-  return health("Progressing", connected.message)
+if passes or current.status ~= "False" then
+  return health("Progressing", current.message)
 end
-if transient[connected.reason] and (connected.lastTransitionTime or "") > since(timeout) then
-  return health("Progressing", connected.message)
-end
-return health("Degraded", connected.message)
+return health("Degraded", current.message)

@@ -1,10 +1,14 @@
--- Health of a PostgresPolicy (pgroles.io) for Argo CD.
--- Goes into the ConfigMap argocd-cm under resource.customizations.health.pgroles.io_PostgresPolicy.
+-- Health of a PostgresPolicy (pgroles.io) for Argo CD. `stanchion generate` writes this file.
+-- Put it into the ConfigMap argocd-cm under resource.customizations.health.pgroles.io_PostgresPolicy.
 -- Argo CD runs it without Lua's string library; os.time and os.date are there.
 local os = require("os")
 
--- What usually passes by itself: a server that restarts, a Secret that is applied after the object.
-local transient = { DatabaseConnectionFailed = true, SecretFetchFailed = true, ProfilesMissing = true }
+-- What usually passes by itself: a server that restarts, an object that is applied after this one.
+local transient = {
+  DatabaseConnectionFailed = true,
+  SecretFetchFailed = true,
+  ProfilesMissing = true,
+}
 local timeout = 5 * 60
 
 local function health(status, message)
@@ -17,33 +21,34 @@ local function since(seconds)
   return os.date("%Y-%m-%dT%H:%M:%SZ", os.time(os.date("!*t")) - seconds)
 end
 
+local status = obj.status or {}
 if obj.metadata.deletionTimestamp ~= nil then
-  return health("Progressing", "being deleted")
+  return health("Progressing", status.message or "being deleted")
 end
 if obj.spec.suspend then
   return health("Suspended", "spec.suspend is true")
 end
 
 local conditions = {}
-for _, condition in ipairs(obj.status and obj.status.conditions or {}) do
+for _, condition in ipairs(status.conditions or {}) do
   conditions[condition.type] = condition
 end
+local current = conditions.Ready
 
-local ready = conditions.Ready
-if ready == nil then
-  return health("Progressing", "waiting for the operator")
+if current == nil then
+  return health("Progressing", status.message or "waiting for the operator")
 end
-if (ready.observedGeneration or 0) < (obj.metadata.generation or 0) then
+if (current.observedGeneration or status.observedGeneration or 0) < (obj.metadata.generation or 0) then
   return health("Progressing", "waiting for the operator to see the change")
 end
-if ready.status == "True" then
-  -- A plan that waits for a person is no failure, and not done.
-  if ready.reason == "Planned" and conditions.Drifted and conditions.Drifted.status == "True" then
-    return health("Suspended", ready.message)
+local passes = transient[current.reason] and (current.lastTransitionTime or "") > since(timeout)
+if current.status == "True" then
+  if current.reason == "Planned" and conditions.Drifted and conditions.Drifted.status == "True" then
+    return health("Suspended", current.message)
   end
-  return health("Healthy", ready.message)
+  return health("Healthy", current.message)
 end
-if transient[ready.reason] and (ready.lastTransitionTime or "") > since(timeout) then
-  return health("Progressing", ready.message)
+if passes or current.status ~= "False" then
+  return health("Progressing", current.message)
 end
-return health("Degraded", ready.message)
+return health("Degraded", current.message)

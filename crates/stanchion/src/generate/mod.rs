@@ -1,6 +1,7 @@
 //! `stanchion generate`: writes the generated files of the repository, so that they always match the types. `make
 //! generate` runs it, and a test fails if the files are outdated.
 
+mod argocd;
 mod chart;
 mod command_line;
 mod fields;
@@ -75,6 +76,7 @@ fn files() -> Result<Vec<(PathBuf, String)>, GenerateError> {
         "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization", "resources": resources,
     });
     files.push((deploy.join("kustomization.yaml"), yaml::document(&kustomization)?));
+    files.extend(argocd::files().map(|(name, text)| (deploy.join("argocd").join(name), text)));
     files.extend(chart::files(Path::new("charts/stanchion"))?);
     Ok(files)
 }

@@ -150,6 +150,23 @@ fn every_reason_has_its_row() {
     );
 }
 
+/// A reason that the operator no longer has would make Argo CD report a failure at once.
+#[test]
+fn the_health_checks_of_argo_cd_know_only_reasons_of_the_code() {
+    let mut scripts = Vec::new();
+    files(&root().join("deploy/argocd"), ".lua", &mut scripts);
+    let entry = Regex::new(r"(?m)^  (\w+) = true,$").unwrap();
+    let reasons = reasons();
+    for script in scripts {
+        let text = std::fs::read_to_string(&script).unwrap();
+        let mut entries = entry.captures_iter(&text).peekable();
+        assert!(entries.peek().is_some(), "{}", script.display());
+        for reason in entries.map(|found| found[1].to_owned()) {
+            assert!(reasons.contains_key(&reason), "{}: {reason}", script.display());
+        }
+    }
+}
+
 /// The anchor of a heading, as GitHub and mdbook make it.
 fn anchor(heading: &str) -> String {
     heading

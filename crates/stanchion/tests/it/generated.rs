@@ -37,7 +37,7 @@ fn deploy_and_the_reference_are_what_make_generate_writes() {
         assert!(kept == *text, "{} is stale: run `make generate`", path.display());
     }
     // A removed kind must not leave a CRD behind that people would still install.
-    let folders = ["deploy/crds", "charts/stanchion/files/crds"];
+    let folders = ["deploy/argocd", "deploy/crds", "charts/stanchion/files/crds"];
     for path in folders
         .iter()
         .flat_map(|folder| files(&root(), Path::new(folder)).into_keys())
