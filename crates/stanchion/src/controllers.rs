@@ -206,9 +206,20 @@ impl Choice {
 mod tests {
     use std::collections::BTreeMap;
 
-    use kube::ResourceExt as _;
+    use kube::{Config, ResourceExt as _};
 
-    use super::ALL;
+    use super::*;
+
+    /// `stanchion doctor` expects them of every installation that serves webhooks.
+    #[tokio::test]
+    async fn every_controller_has_webhooks() {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let key = Arc::new(FingerprintKey::generate());
+        for controller in ALL {
+            let webhooks = (controller.webhooks)(&client, &Scope::from_namespaces(&[]), &key);
+            assert!(!webhooks.is_empty(), "{}", controller.name);
+        }
+    }
 
     #[test]
     fn kinds_have_a_status_if_their_crds_have_one() {

@@ -10,11 +10,15 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use secrecy::{ExposeSecret as _, SecretString};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
-use stanchion_postgres::{AllowedNetworks, ConnectionConfig, PoolSettings, Pools, TlsMode};
+use stanchion_api::instance::{CaSecretRef, PostgresInstanceSpec};
+use stanchion_api::supabase::{Database, Storage};
+use stanchion_kernel::tls_mode;
+use stanchion_postgres::{AllowedNetworks, ConnectionConfig, PoolSettings, Pools};
 use stanchion_supabase::dependencies::{postgres, s3};
 
-use crate::cluster::{Cluster, Unreadable, printable};
+use crate::cluster::{Cluster, Unreadable, printable, text};
 
 /// Number of concurrent connections.
 const AT_ONCE: usize = 8;
@@ -28,7 +32,7 @@ pub(crate) struct Contact {
     pub(crate) subject: String,
     pub(crate) namespace: String,
     pub(crate) what: What,
-    pub(crate) result: Result<(), Obstacle>,
+    pub(crate) result: Result<(), ConnectFailure>,
 }
 
 /// The kind of server.
@@ -40,7 +44,7 @@ pub(crate) enum What {
 
 /// Why the connection failed.
 #[derive(Clone, Debug)]
-pub(crate) enum Obstacle {
+pub(crate) enum ConnectFailure {
     /// The Secret or the spec cannot be used.
     Unread(String),
     /// The server did not answer, or rejected the login.
@@ -55,7 +59,12 @@ struct Secrets<'a> {
 
 impl Secrets<'_> {
     /// The value of a key, without a trailing line break.
-    async fn value(&mut self, namespace: &str, name: &str, key: &str) -> Result<SecretString, Obstacle> {
+    async fn value(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        key: &str,
+    ) -> Result<SecretString, ConnectFailure> {
         let place = (namespace.to_owned(), name.to_owned());
         let is_known = self.read.contains_key(&place);
         if !is_known {
@@ -64,7 +73,7 @@ impl Secrets<'_> {
             let values = read.map(|secret| secret.data.unwrap_or_default());
             self.read.insert(place.clone(), values);
         }
-        let unread = |why: String| Obstacle::Unread(printable(&format!("Secret {name}: {why}")));
+        let unread = |why: String| ConnectFailure::Unread(printable(&format!("Secret {name}: {why}")));
         let values = match self.read.get(&place) {
             Some(Ok(values)) => values,
             Some(Err(Unreadable::Forbidden)) => {
@@ -76,7 +85,7 @@ impl Secrets<'_> {
         let value = values
             .get(key)
             .ok_or_else(|| unread(format!("it has no key {key}")))?;
-        let text = std::str::from_utf8(&value.0).map_err(|_| unread(format!("{key} is no text")))?;
+        let text = std::str::from_utf8(&value.0).map_err(|_| unread(format!("{key} is not text")))?;
         Ok(text.trim_end_matches(['\n', '\r']).into())
     }
 
@@ -86,7 +95,7 @@ impl Secrets<'_> {
         namespace: &str,
         params: &Value,
         name: &str,
-    ) -> Result<Option<SecretString>, Obstacle> {
+    ) -> Result<Option<SecretString>, ConnectFailure> {
         if let Some(kept) = params.get(format!("{name}Secret")) {
             return self
                 .value(namespace, text(kept, "/name"), text(kept, "/key"))
@@ -99,13 +108,6 @@ impl Secrets<'_> {
             _ => None,
         }))
     }
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
 }
 
 /// An address to connect to.
@@ -160,82 +162,66 @@ pub(super) async fn contacts(cluster: &Cluster, objects: &[Value]) -> Vec<Contac
     stream::iter(dialled).buffered(AT_ONCE).collect().await
 }
 
-async fn dial(pools: &Pools, address: &Address) -> Result<(), Obstacle> {
+async fn dial(pools: &Pools, address: &Address) -> Result<(), ConnectFailure> {
     let answered = match address {
         Address::Database(target) => postgres::probe(pools, target).await.map(drop),
         Address::Bucket(store) => s3::probe(store, pools.http()).await.map(drop),
     };
-    answered
-        .map_err(|problem| Obstacle::Failed(printable(&format!("{}: {}", problem.reason, problem.message))))
+    answered.map_err(|problem| {
+        ConnectFailure::Failed(printable(&format!("{}: {}", problem.reason, problem.message)))
+    })
 }
 
-fn unusable(error: impl std::fmt::Display) -> Obstacle {
-    Obstacle::Unread(printable(&error.to_string()))
+fn unusable(error: impl std::fmt::Display) -> ConnectFailure {
+    ConnectFailure::Unread(printable(&error.to_string()))
 }
 
-/// The TLS mode; the schema's default if the object does not set it.
-fn mode(text: &str) -> Result<TlsMode, Obstacle> {
-    match text {
-        "" => Ok(TlsMode::Prefer),
-        text => text
-            .parse()
-            .map_err(|_| unusable(format!("{text} is no mode of TLS"))),
-    }
+/// A part of a spec, with the defaults that the operator uses. The error does not quote values: some are secrets.
+fn part<T: DeserializeOwned>(object: &Value, pointer: &str) -> Result<T, ConnectFailure> {
+    let part = object.pointer(pointer).unwrap_or(&Value::Null);
+    T::deserialize(part).map_err(|_| {
+        let field = pointer.trim_start_matches('/').replace('/', ".");
+        unusable(format!(
+            "{field} does not match the CRD of this program's version"
+        ))
+    })
 }
 
-async fn instance(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> Result<Address, Obstacle> {
-    let admin = text(object, "/spec/adminSecretRef/name");
-    let key =
-        |field: &str, default: &'static str| match text(object, &format!("/spec/adminSecretRef/{field}")) {
-            "" => default.to_owned(),
-            key => key.to_owned(),
-        };
-    let user = secrets
-        .value(namespace, admin, &key("usernameKey", "username"))
-        .await?;
-    let password = secrets
-        .value(namespace, admin, &key("passwordKey", "password"))
-        .await?;
-    let port = object
-        .pointer("/spec/port")
-        .and_then(Value::as_u64)
-        .unwrap_or(5432);
-    let database = match text(object, "/spec/database") {
-        "" => "postgres",
-        database => database,
-    };
-    let target = ConnectionConfig::new(
-        text(object, "/spec/host"),
-        u16::try_from(port).map_err(unusable)?,
-        database,
-        user.expose_secret().trim(),
-    );
-    let ca = certificate(object, "/spec/tls/caSecretRef", namespace, secrets).await?;
+async fn instance(
+    object: &Value,
+    namespace: &str,
+    secrets: &mut Secrets<'_>,
+) -> Result<Address, ConnectFailure> {
+    let spec: PostgresInstanceSpec = part(object, "/spec")?;
+    let admin = &spec.admin_secret_ref;
+    let user = secrets.value(namespace, &admin.name, &admin.username_key).await?;
+    let password = secrets.value(namespace, &admin.name, &admin.password_key).await?;
+    let target = ConnectionConfig::new(&spec.host, spec.port, &spec.database, user.expose_secret().trim());
+    let tls = spec.tls.unwrap_or_default();
+    let ca = certificate(tls.ca_secret_ref.as_ref(), namespace, secrets).await?;
     let target = target.map_err(unusable)?.with_password(password);
-    Ok(Address::Database(
-        target.with_tls(mode(text(object, "/spec/tls/mode"))?, ca),
-    ))
+    Ok(Address::Database(target.with_tls(tls_mode(tls.mode), ca)))
 }
 
 /// The PEM certificate in a key of a Secret.
 async fn certificate(
-    object: &Value,
-    pointer: &str,
+    reference: Option<&CaSecretRef>,
     namespace: &str,
     secrets: &mut Secrets<'_>,
-) -> Result<Option<String>, Obstacle> {
-    let Some(reference) = object.pointer(pointer) else {
+) -> Result<Option<String>, ConnectFailure> {
+    let Some(CaSecretRef { name, key }) = reference else {
         return Ok(None);
     };
-    let key = match text(reference, "/key") {
-        "" => "ca.crt",
-        key => key,
-    };
-    let pem = secrets.value(namespace, text(reference, "/name"), key).await?;
+    let pem = secrets.value(namespace, name, key).await?;
     Ok(Some(pem.expose_secret().to_owned()))
 }
 
-async fn policy(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> Result<Address, Obstacle> {
+/// Its spec may contain a password, so it stays JSON.
+async fn policy(
+    object: &Value,
+    namespace: &str,
+    secrets: &mut Secrets<'_>,
+) -> Result<Address, ConnectFailure> {
     let connection = object.pointer("/spec/connection").unwrap_or(&Value::Null);
     let target = match connection.get("params") {
         None => {
@@ -277,11 +263,18 @@ async fn policy(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> R
             };
             match plain(tls.as_ref()).as_str() {
                 "" => target,
-                tls => target.with_tls(mode(tls)?, None),
+                tls => {
+                    let mode = tls.parse();
+                    let mode = mode.map_err(|_| unusable(format!("{tls} is not a TLS mode")))?;
+                    target.with_tls(mode, None)
+                }
             }
         }
     };
-    let ca = certificate(object, "/spec/connection/caSecret", namespace, secrets).await?;
+    let reference = connection
+        .get("caSecret")
+        .map(|_| part::<CaSecretRef>(object, "/spec/connection/caSecret"));
+    let ca = certificate(reference.transpose()?.as_ref(), namespace, secrets).await?;
     Ok(Address::Database(match ca {
         Some(pem) => {
             let mode = target.tls();
@@ -291,9 +284,14 @@ async fn policy(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> R
     }))
 }
 
-async fn project(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> Result<Address, Obstacle> {
-    let secret = text(object, "/spec/database/secretRef/name");
-    let mut value = async |key: &str| secrets.value(namespace, secret, key).await;
+async fn project(
+    object: &Value,
+    namespace: &str,
+    secrets: &mut Secrets<'_>,
+) -> Result<Address, ConnectFailure> {
+    let spec: Database = part(object, "/spec/database")?;
+    let secret = spec.secret_ref.name.unwrap_or_default();
+    let mut value = async |key: &str| secrets.value(namespace, &secret, key).await;
     let (host, port, database, user, password) = (
         value("host").await?,
         value("port").await?,
@@ -302,33 +300,91 @@ async fn project(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> 
         value("password").await?,
     );
     let port = port.expose_secret().trim().parse();
-    let port = port.map_err(|_| unusable(format!("Secret {secret}: port is no number")))?;
+    let port = port.map_err(|_| unusable(format!("Secret {secret}: port is not a number")))?;
     let target = ConnectionConfig::new(
         host.expose_secret().trim(),
         port,
         database.expose_secret(),
         user.expose_secret(),
     );
-    let ca = certificate(object, "/spec/database/caSecretRef", namespace, secrets).await?;
+    let ca = certificate(spec.ca_secret_ref.as_ref(), namespace, secrets).await?;
     let target = target.map_err(unusable)?.with_password(password);
-    let mode = mode(text(object, "/spec/database/sslMode"))?;
-    Ok(Address::Database(target.with_tls(mode, ca)))
+    Ok(Address::Database(target.with_tls(tls_mode(spec.ssl_mode), ca)))
 }
 
-async fn bucket(object: &Value, namespace: &str, secrets: &mut Secrets<'_>) -> Result<Address, Obstacle> {
-    let secret = text(object, "/spec/storage/secretRef/name");
-    let mut value = async |key: &str| secrets.value(namespace, secret, key).await;
+async fn bucket(
+    object: &Value,
+    namespace: &str,
+    secrets: &mut Secrets<'_>,
+) -> Result<Address, ConnectFailure> {
+    let spec: Storage = part(object, "/spec/storage")?;
+    let secret = spec.secret_ref.name.unwrap_or_default();
+    let mut value = async |key: &str| secrets.value(namespace, &secret, key).await;
     let plain = |value: SecretString| value.expose_secret().to_owned();
-    let style = object
-        .pointer("/spec/storage/forcePathStyle")
-        .and_then(Value::as_bool);
     Ok(Address::Bucket(s3::Store {
         endpoint: plain(value("endpoint").await?),
         region: plain(value("region").await?),
         bucket: plain(value("bucket").await?),
         access_key_id: value("accessKeyId").await?,
         secret_access_key: value("secretAccessKey").await?,
-        force_path_style: style.unwrap_or(true),
+        force_path_style: spec.force_path_style,
         ca: None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+    use stanchion_postgres::TlsMode;
+
+    use super::*;
+    use crate::fixed_answers;
+
+    /// The mode with which the database of an object is connected to.
+    async fn mode_of(kind: &str, spec: Value) -> TlsMode {
+        let secret = json!({ "metadata": { "name": "db" }, "data": {
+            "host": "ZGI=", "port": "NTQzMg==", "database": "YXBw", "username": "YWRtaW4=", "password": "eA==",
+        } });
+        let path = "/api/v1/namespaces/shop/secrets/db";
+        let cluster = fixed_answers::cluster(&[(path, &secret.to_string())]).await;
+        let mut secrets = Secrets {
+            cluster: &cluster,
+            read: BTreeMap::new(),
+        };
+        let object = json!({ "kind": kind, "spec": spec });
+        let address = match kind {
+            "PostgresInstance" => instance(&object, "shop", &mut secrets).await,
+            _ => project(&object, "shop", &mut secrets).await,
+        };
+        match address.unwrap() {
+            Address::Database(target) => target.tls(),
+            Address::Bucket(_) => panic!("a bucket"),
+        }
+    }
+
+    /// Otherwise doctor reports a server as reachable that the operator refuses.
+    #[tokio::test]
+    async fn the_defaults_are_those_of_the_operator() {
+        let reference = json!({ "name": "db" });
+        let project = json!({ "database": { "secretRef": reference } });
+        assert_eq!(mode_of("SupabaseProject", project).await, TlsMode::Require);
+        let strict = json!({ "database": { "secretRef": reference, "sslMode": "verify-full" } });
+        assert_eq!(mode_of("SupabaseProject", strict).await, TlsMode::VerifyFull);
+        let instance = json!({ "host": "db", "adminSecretRef": reference });
+        assert_eq!(mode_of("PostgresInstance", instance).await, TlsMode::Prefer);
+    }
+
+    #[test]
+    fn a_spec_that_cannot_be_read_is_not_quoted() {
+        let object = json!({ "spec": { "database": "hunter2" } });
+        let Err(ConnectFailure::Unread(why)) = part::<Database>(&object, "/spec/database") else {
+            panic!("it is no database");
+        };
+        assert_eq!(
+            why,
+            "spec.database does not match the CRD of this program's version"
+        );
+    }
 }

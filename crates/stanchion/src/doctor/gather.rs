@@ -78,12 +78,13 @@ pub(super) async fn gather(
         served(cluster),
         objects(cluster),
     );
-    let (webhooks, rbac) = tokio::join!(webhooks(cluster), rbac(cluster, &all));
+    let (webhooks, rbac) = tokio::join!(webhooks(cluster, place), rbac(cluster, &all));
     let certificates = certificates(cluster, &served, place).await;
     let metrics = metrics(cluster, pods.as_deref().unwrap_or_default()).await;
     Ok(Snapshot {
         now,
         version,
+        operator_namespace: place.map(str::to_owned),
         crds,
         objects,
         namespaces,
@@ -153,8 +154,7 @@ async fn installed(
 
 /// Our objects. Kinds that are not served have none; another check reports that.
 async fn objects(cluster: &Cluster) -> Read<Vec<Value>> {
-    let kinds = with_status();
-    let asked = kinds.iter().map(async |kind| {
+    let asked = with_status().iter().map(async |kind| {
         let listed = cluster.list(&cluster.api(&kind.resource)).await;
         (kind.resource.kind.clone(), listed)
     });
@@ -174,8 +174,8 @@ async fn objects(cluster: &Cluster) -> Read<Vec<Value>> {
     Ok(objects)
 }
 
-/// The webhook configurations that our operators have registered.
-async fn webhooks(cluster: &Cluster) -> Read<Vec<Value>> {
+/// The webhook configurations that our operators have registered, or the operator in this namespace.
+async fn webhooks(cluster: &Cluster, namespace: Option<&str>) -> Read<Vec<Value>> {
     const GROUP: &str = "admissionregistration.k8s.io";
     let all = ListParams::default();
     let (validating, mutating) = tokio::join!(
@@ -200,6 +200,7 @@ async fn webhooks(cluster: &Cluster) -> Read<Vec<Value>> {
     );
     let mut webhooks = validating?;
     webhooks.extend(mutating?);
+    let only = namespace.map(run::registration_name);
     let groups: Vec<String> = stanchion_api::crds()
         .into_iter()
         .map(|crd| crd.spec.group)
@@ -219,7 +220,9 @@ async fn webhooks(cluster: &Cluster) -> Read<Vec<Value>> {
                 rules.flat_map(|rule| rule["apiGroups"].as_array().into_iter().flatten())
             });
         let mut reviewed = rules.filter_map(Value::as_str);
-        name.starts_with("stanchion-") && reviewed.any(|group| groups.iter().any(|ours| ours == group))
+        only.as_ref().is_none_or(|only| only == name)
+            && name.starts_with("stanchion-")
+            && reviewed.any(|group| groups.iter().any(|ours| ours == group))
     });
     Ok(webhooks)
 }
@@ -284,9 +287,13 @@ async fn served(cluster: &Cluster) -> Read<Vec<Served>> {
 /// replica counts its own requests: the checks add the samples up. If one pod does not answer, there are no metrics,
 /// because it may be the leader.
 async fn metrics(cluster: &Cluster, pods: &[Value]) -> Read<String> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plain = pods.iter().filter(|pod| {
-        let ports = pod.pointer("/spec/containers/0/ports").and_then(Value::as_array);
-        let serves = ports.into_iter().flatten().any(|port| port["name"] == "metrics");
+        // A mesh may have added a container of its own.
+        let serves = list(&pod["spec"]["containers"])
+            .iter()
+            .flat_map(|container| list(&container["ports"]))
+            .any(|port| port["name"] == "metrics");
         serves && pod.pointer("/status/phase").and_then(Value::as_str) == Some("Running")
     });
     let read = join_all(plain.map(|pod| exposition(cluster, pod))).await;
@@ -330,7 +337,10 @@ mod tests {
     fn pod(name: &str, phase: &str) -> Value {
         json!({
             "metadata": { "name": name, "namespace": "ops" },
-            "spec": { "containers": [{ "ports": [{ "name": "metrics", "containerPort": 8080 }] }] },
+            "spec": { "containers": [
+                { "name": "mesh", "ports": [{ "name": "proxy", "containerPort": 15090 }] },
+                { "name": "operator", "ports": [{ "name": "metrics", "containerPort": 8080 }] },
+            ] },
             "status": { "phase": phase },
         })
     }
@@ -362,5 +372,24 @@ mod tests {
         let why = metrics(&cluster, &pods).await.unwrap_err();
         assert!(why.words().contains("the pod silent"), "{why:?}");
         assert_eq!(metrics(&cluster, &[]).await, Err(Unreadable::NotServed));
+    }
+
+    /// With two installations, the configuration of the other belongs to an operator that is not read.
+    #[tokio::test]
+    async fn with_a_namespace_only_the_webhooks_of_its_operator_are_read() {
+        let configuration = |name: &str| json!({ "metadata": { "name": name }, "webhooks": [{ "rules": [{ "apiGroups": ["db.example.com"] }] }] });
+        let listed = json!({ "metadata": {}, "items": [configuration("stanchion-ops"), configuration("stanchion-team")] });
+        let (listed, none) = (
+            listed.to_string(),
+            json!({ "metadata": {}, "items": [] }).to_string(),
+        );
+        let path = "/apis/admissionregistration.k8s.io/v1";
+        let validating = format!("{path}/validatingwebhookconfigurations?");
+        let mutating = format!("{path}/mutatingwebhookconfigurations?");
+        let cluster = fixed_answers::cluster(&[(&validating, &listed), (&mutating, &none)]).await;
+        for (namespace, expected) in [(None, 2), (Some("ops"), 1), (Some("elsewhere"), 0)] {
+            let found = webhooks(&cluster, namespace).await.unwrap();
+            assert_eq!(found.len(), expected, "{namespace:?}: {found:?}");
+        }
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Snapshot {
     pub(crate) now: Timestamp,
     /// `v1.36.3`
     pub(crate) version: String,
+    /// The only namespace whose installation was read; `None` for all.
+    pub(crate) operator_namespace: Option<String>,
     pub(crate) crds: Read<Vec<Value>>,
     /// Objects of our kinds.
     pub(crate) objects: Read<Vec<Value>>,
@@ -140,6 +142,11 @@ impl<'a> Installation<'a> {
         !self.has("--no-webhooks")
     }
 
+    /// Whether its certificate is mounted, for example from cert-manager.
+    pub(crate) fn mounts_its_certificate(&self) -> bool {
+        !self.values("--webhook-cert-dir").is_empty()
+    }
+
     pub(crate) fn elects_a_leader(&self) -> bool {
         self.has("--leader-elect")
     }
@@ -149,7 +156,24 @@ impl<'a> Installation<'a> {
         account.and_then(Value::as_str).unwrap_or("default")
     }
 
-    pub(crate) fn image(&self) -> &'a str {
+    /// Its version: that of the image's tag; by a digest, that of the label that the chart sets.
+    pub(crate) fn version(&self) -> Option<&'a str> {
+        let image = self.image().split('@').next().unwrap_or_default();
+        let label = self
+            .deployment
+            .pointer("/metadata/labels/app.kubernetes.io~1version");
+        let known = [
+            image.rsplit_once(':').map(|(_, tag)| tag),
+            label.and_then(Value::as_str),
+        ];
+        let mut versions = known
+            .into_iter()
+            .flatten()
+            .map(|text| text.strip_prefix('v').unwrap_or(text));
+        versions.find(|text| text.split('.').count() == 3 && text.starts_with(|c: char| c.is_ascii_digit()))
+    }
+
+    fn image(&self) -> &'a str {
         let containers = self
             .deployment
             .pointer("/spec/template/spec/containers")

@@ -5,11 +5,10 @@ mod fixture;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use jiff::ToSpan as _;
 use serde_json::{Value, json};
 
-use self::fixture::{bundle, condition, contact, deployment, healthy, minutes_ago, now, object};
-use super::connect::{Obstacle, What};
+use self::fixture::{bundle, condition, contact, deployment, healthy, minutes_ago, object};
+use super::connect::{ConnectFailure, What};
 use super::snapshot::Snapshot;
 use super::{ALL, Finding, diagnose, render};
 use crate::cluster::Unreadable;
@@ -33,6 +32,23 @@ fn of<'a>(snapshot: &'a mut Snapshot, name: &str) -> &'a mut Value {
 
 fn push(snapshot: &mut Snapshot, object: Value) {
     snapshot.objects.as_mut().unwrap().push(object);
+}
+
+/// The CAs of the first configuration are valid for so many days.
+fn trust(snapshot: &mut Snapshot, days: &[i64]) {
+    first(&mut snapshot.webhooks)["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle(days));
+}
+
+/// A Deployment whose certificate cert-manager issues.
+fn mounted() -> Value {
+    deployment("stanchion-system", &["--webhook-cert-dir=/etc/stanchion/webhook"])
+}
+
+/// The installation runs this controller only, and there are no objects of others.
+fn only(snapshot: &mut Snapshot, controller: &str) {
+    let chosen = format!("--controllers={controller}");
+    snapshot.deployments = Ok(vec![deployment("stanchion-system", &[&chosen])]);
+    snapshot.objects = Ok(Vec::new());
 }
 
 const FAULTS: &[Plant] = &[
@@ -89,6 +105,11 @@ const FAULTS: &[Plant] = &[
         first(&mut cluster.deployments)["spec"]["template"]["spec"]["containers"][0]["image"] =
             json!("stanchion:v0.0.1");
     }),
+    ("operator-version", |cluster| {
+        let deployment = first(&mut cluster.deployments);
+        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = json!("stanchion@sha256:00aa");
+        deployment["metadata"]["labels"] = json!({ "app.kubernetes.io/version": "0.0.1" });
+    }),
     ("operator-namespace", |cluster| {
         let narrow = deployment("stanchion-system", &["--namespace", "shop", "--namespace=gone"]);
         cluster.deployments = Ok(vec![narrow]);
@@ -120,6 +141,14 @@ const FAULTS: &[Plant] = &[
             .push(json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }));
     }),
     ("webhook-missing", |cluster| cluster.webhooks = Ok(Vec::new())),
+    ("webhook-missing", |cluster| {
+        only(cluster, "policy");
+        cluster.webhooks = Ok(Vec::new());
+    }),
+    ("webhook-missing", |cluster| {
+        only(cluster, "gitlab");
+        cluster.webhooks = Ok(Vec::new());
+    }),
     ("webhook-left-behind", |cluster| {
         first(&mut cluster.webhooks)["metadata"]["name"] = json!("stanchion-elsewhere");
     }),
@@ -131,20 +160,26 @@ const FAULTS: &[Plant] = &[
         first(&mut cluster.webhooks)["webhooks"][0]["failurePolicy"] = json!("Fail");
     }),
     ("certificate-expired", |cluster| {
-        let bundle = bundle(now().checked_sub((24 * 3).hours()).unwrap());
-        first(&mut cluster.webhooks)["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle);
+        trust(cluster, &[-3]);
     }),
+    ("certificate-expired", |cluster| trust(cluster, &[-33, -3, 27])),
     ("certificate-expired", |cluster| {
+        cluster.deployments = Ok(vec![mounted()]);
         let status = &mut first(&mut cluster.certificates)["status"];
         status["notAfter"] = json!(minutes_ago(3));
         status["renewalTime"] = json!(minutes_ago(3000));
     }),
     ("certificate-expires", |cluster| {
+        cluster.deployments = Ok(vec![mounted()]);
         first(&mut cluster.certificates)["status"]["renewalTime"] = json!(minutes_ago(90));
     }),
     ("certificate-expires", |cluster| {
-        let bundle = bundle(now().checked_add((24 * 3).hours()).unwrap());
-        first(&mut cluster.webhooks)["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle);
+        trust(cluster, &[3]);
+    }),
+    ("certificate-expires", |cluster| trust(cluster, &[-27, 3, 33])),
+    ("certificate-expires", |cluster| {
+        cluster.deployments = Ok(vec![mounted()]);
+        trust(cluster, &[3]);
     }),
     ("object-failed", |cluster| {
         of(cluster, "alice")["status"]["conditions"] = json!([
@@ -202,15 +237,15 @@ const FAULTS: &[Plant] = &[
         of(cluster, "demo")["status"]["dependencies"]["s3"]["latencyMs"] = json!(4000);
     }),
     ("connect-database", |cluster| {
-        let why = Obstacle::Failed("ConnectionRefused: nothing listens there".to_owned());
+        let why = ConnectFailure::Failed("ConnectionRefused: nothing listens there".to_owned());
         cluster.contacts = vec![contact(What::Database, Err(why))];
     }),
     ("connect-bucket", |cluster| {
-        let why = Obstacle::Failed("HostNotFound: no DNS knows the name".to_owned());
+        let why = ConnectFailure::Failed("HostNotFound: no DNS knows the name".to_owned());
         cluster.contacts = vec![contact(What::Bucket, Err(why))];
     }),
     ("connect-secret", |cluster| {
-        let why = Obstacle::Unread("Secret db: you may not read it".to_owned());
+        let why = ConnectFailure::Unread("Secret db: you may not read it".to_owned());
         cluster.contacts = vec![contact(What::Database, Err(why))];
     }),
     ("flux-missing", |cluster| cluster.served = Ok(Vec::new())),
@@ -330,6 +365,72 @@ fn what_may_not_be_read_is_said_and_is_no_fault() {
         text.contains("skipped queue-grows, reconcile-panics, requests-forbidden, requests-throttled: cannot read metrics"),
         "{text}"
     );
+}
+
+/// A mounted bundle contains the CAs that are trusted at present: one of them is enough.
+#[test]
+fn a_mounted_bundle_is_valid_until_its_last_certificate_ends() {
+    let mut snapshot = healthy();
+    snapshot.deployments = Ok(vec![mounted()]);
+    for webhook in snapshot.webhooks.as_mut().unwrap() {
+        webhook["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle(&[-5, 3, 60]));
+    }
+    assert_eq!(findings(&snapshot), []);
+}
+
+/// Who may not list the certificates of cert-manager still hears of a CA that ends; without cert-manager, nobody needs to.
+#[test]
+fn certificates_that_may_not_be_read_do_not_hide_the_ca() {
+    let mut snapshot = healthy();
+    snapshot.certificates = Err(Unreadable::Forbidden);
+    assert_eq!(findings(&snapshot), [], "the operator makes its own");
+
+    snapshot.deployments = Ok(vec![mounted()]);
+    let skipped: Vec<&str> = diagnose(&snapshot)
+        .skipped
+        .iter()
+        .map(|skipped| skipped.check)
+        .collect();
+    assert_eq!(skipped, ["certificate-expired", "certificate-expires"]);
+
+    trust(&mut snapshot, &[-3]);
+    let diagnosis = diagnose(&snapshot);
+    let found: Vec<&str> = diagnosis.findings.iter().map(|finding| finding.check).collect();
+    assert_eq!(found, ["certificate-expired"]);
+}
+
+/// `helm test` looks at one installation; what others watch is not known to it.
+#[test]
+fn with_a_namespace_of_the_operator_no_object_is_unwatched() {
+    let mut snapshot = healthy();
+    snapshot.operator_namespace = Some("stanchion-system".to_owned());
+    snapshot.deployments = Ok(vec![deployment("stanchion-system", &["--namespace=team"])]);
+    snapshot
+        .namespaces
+        .as_mut()
+        .unwrap()
+        .push(json!({ "metadata": { "name": "team" } }));
+    let diagnosis = diagnose(&snapshot);
+    assert_eq!(diagnosis.findings, []);
+    let skipped: Vec<&str> = diagnosis.skipped.iter().map(|skipped| skipped.check).collect();
+    assert_eq!(skipped, ["object-unwatched"]);
+}
+
+/// The operator gets as much time for a new spec as for a new object.
+#[test]
+fn a_spec_that_was_just_changed_is_not_ignored() {
+    let changed = |minutes: i64| {
+        let mut snapshot = healthy();
+        let metadata = &mut of(&mut snapshot, "alice")["metadata"];
+        metadata["generation"] = json!(2);
+        metadata["managedFields"] = json!([
+            { "manager": "kubectl", "time": minutes_ago(minutes), "fieldsV1": { "f:spec": {} } },
+            { "manager": "kubectl", "time": minutes_ago(900), "fieldsV1": { "f:spec": {} } },
+            { "manager": "stanchion", "time": minutes_ago(0), "subresource": "status", "fieldsV1": { "f:status": {} } },
+        ]);
+        findings(&snapshot).len()
+    };
+    assert_eq!((changed(1), changed(7)), (0, 1));
 }
 
 #[test]

@@ -8,8 +8,9 @@ use jiff::Timestamp;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::Pem;
 
-use super::{Fault, Outcome, list, need, subject, text};
-use crate::doctor::snapshot::Snapshot;
+use super::{Fault, Outcome, installations, list, need, subject, text};
+use crate::doctor::snapshot::{Installation, Snapshot};
+use crate::run::registration_name;
 
 /// The operator renews its own certificates long before.
 const SOON: i64 = 7 * 86_400;
@@ -18,25 +19,44 @@ const SOON: i64 = 7 * 86_400;
 const LATE: i64 = 3600;
 
 pub(super) fn expired(snapshot: &Snapshot) -> Outcome {
-    let mut faults = ends(snapshot, |until, now| until <= now, "expired at")?;
-    faults.extend(issued(snapshot, "/status/notAfter", 0, "expired at")?);
-    Ok(faults)
+    let found = ends(snapshot, |until, now| until <= now, "expired at")?;
+    both(found, issued(snapshot, "/status/notAfter", 0, "expired at"))
 }
 
 pub(super) fn expires(snapshot: &Snapshot) -> Outcome {
     let soon = |until: i64, now: i64| until > now && until - now < SOON;
-    let mut faults = ends(snapshot, soon, "is valid only until")?;
-    let expired: Vec<String> = expired(snapshot)?
-        .into_iter()
-        .map(|fault| fault.subject)
-        .collect();
-    let late = issued(snapshot, "/status/renewalTime", LATE, "was due for renewal at")?;
-    faults.extend(late.into_iter().filter(|fault| !expired.contains(&fault.subject)));
-    Ok(faults)
+    let found = ends(snapshot, soon, "is valid only until")?;
+    let late = issued(snapshot, "/status/renewalTime", LATE, "was due for renewal at");
+    let late = late.and_then(|late| {
+        let expired: Vec<String> = issued(snapshot, "/status/notAfter", 0, "expired at")?
+            .into_iter()
+            .map(|fault| fault.subject)
+            .collect();
+        Ok(late
+            .into_iter()
+            .filter(|fault| !expired.contains(&fault.subject))
+            .collect())
+    });
+    both(found, late)
 }
 
-/// The certificates of cert-manager with a time that has passed.
+/// Certificates of cert-manager that may not be read do not hide a CA that was.
+fn both(found: Vec<Fault>, issued: Outcome) -> Outcome {
+    match issued {
+        Ok(issued) => Ok([found, issued].concat()),
+        Err(_) if !found.is_empty() => Ok(found),
+        Err(why) => Err(why),
+    }
+}
+
+/// The certificates of cert-manager with a time that has passed. Where every operator makes its own, they are of no interest.
 fn issued(snapshot: &Snapshot, pointer: &str, late: i64, words: &str) -> Outcome {
+    let mounts = installations(snapshot)?
+        .iter()
+        .any(Installation::mounts_its_certificate);
+    if !mounts {
+        return Ok(Vec::new());
+    }
     let certificates = need("certificates", &snapshot.certificates)?;
     let faults = certificates.iter().filter_map(|certificate| {
         let time: Timestamp = text(certificate, pointer).parse().ok()?;
@@ -57,17 +77,24 @@ fn issued(snapshot: &Snapshot, pointer: &str, late: i64, words: &str) -> Outcome
 
 fn ends(snapshot: &Snapshot, is: fn(i64, i64) -> bool, words: &str) -> Outcome {
     let webhooks = need("webhook configurations", &snapshot.webhooks)?;
+    let deployments = snapshot.deployments.as_deref().unwrap_or_default();
+    let mounted: Vec<String> = deployments
+        .iter()
+        .map(Installation::of)
+        .filter(Installation::mounts_its_certificate)
+        .map(|installation| registration_name(installation.namespace))
+        .collect();
     let now = snapshot.now.as_second();
     let mut faults = Vec::new();
     for configuration in webhooks {
+        let name = text(configuration, "/metadata/name");
+        let is_mounted = mounted.iter().any(|registered| registered == name);
         let bundles = list(configuration, "/webhooks").map(|webhook| text(webhook, "/clientConfig/caBundle"));
-        let until: Option<Timestamp> = bundles.filter_map(valid_until).min();
+        let until = bundles.filter_map(|bundle| valid_until(bundle, is_mounted)).min();
         let Some(until) = until.filter(|until| is(until.as_second(), now)) else {
             continue;
         };
-        let namespace = text(configuration, "/metadata/name")
-            .strip_prefix("stanchion-")
-            .unwrap_or_default();
+        let namespace = name.strip_prefix("stanchion-").unwrap_or_default();
         faults.push(Fault {
             subject: subject(configuration),
             message: format!("its CA certificate {words} {until}"),
@@ -80,14 +107,24 @@ fn ends(snapshot: &Snapshot, is: fn(i64, i64) -> bool, words: &str) -> Outcome {
     Ok(faults)
 }
 
-/// The earliest expiry of the certificates in a `caBundle`, which is PEM in base64. `None` if there is no certificate.
-fn valid_until(bundle: &str) -> Option<Timestamp> {
+/// The expiry of the CA that signed what the operator presents, in a `caBundle`: PEM in base64. `None` if there is no
+/// certificate.
+///
+/// The operator's own bundle has the CA of the previous certificate until it ends, that of the current one, and that of the
+/// next one, which ends last. A mounted bundle has those that are trusted at present.
+fn valid_until(bundle: &str, is_mounted: bool) -> Option<Timestamp> {
     let pem = STANDARD.decode(bundle).ok()?;
-    Pem::iter_from_buffer(&pem)
+    let mut ends: Vec<Timestamp> = Pem::iter_from_buffer(&pem)
         .filter_map(|block| {
             let block = block.ok()?;
             let (_, certificate) = parse_x509_certificate(&block.contents).ok()?;
             Timestamp::from_second(certificate.validity().not_after.timestamp()).ok()
         })
-        .min()
+        .collect();
+    ends.sort_unstable();
+    let last = ends.pop()?;
+    if is_mounted {
+        return Some(last);
+    }
+    Some(ends.pop().unwrap_or(last))
 }

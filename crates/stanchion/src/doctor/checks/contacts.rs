@@ -1,7 +1,7 @@
 //! Checks of the connections of `--connect`. Without it, there are none.
 
 use super::{Fault, Outcome};
-use crate::doctor::connect::{Contact, Obstacle, What};
+use crate::doctor::connect::{ConnectFailure, Contact, What};
 use crate::doctor::snapshot::Snapshot;
 
 /// The explanation for a cluster-internal name that cannot be resolved here.
@@ -11,7 +11,7 @@ fn failed(snapshot: &Snapshot, what: What, words: &str, remedy: &str) -> Vec<Fau
     let faults = snapshot.contacts.iter().filter(|contact| contact.what == what);
     faults
         .filter_map(|contact| match &contact.result {
-            Err(Obstacle::Failed(why)) => Some(Fault {
+            Err(ConnectFailure::Failed(why)) => Some(Fault {
                 subject: contact.subject.clone(),
                 message: format!("{words} does not answer from here: {why}"),
                 remedy: if why.starts_with("HostNotFound") {
@@ -50,7 +50,7 @@ pub(super) fn bucket(snapshot: &Snapshot) -> Outcome {
 #[allow(clippy::unnecessary_wraps, reason = "as every check")]
 pub(super) fn secret(snapshot: &Snapshot) -> Outcome {
     let unread = |contact: &Contact| match &contact.result {
-        Err(Obstacle::Unread(why)) => Some(Fault {
+        Err(ConnectFailure::Unread(why)) => Some(Fault {
             subject: contact.subject.clone(),
             message: format!("cannot be dialled: {why}"),
             remedy: format!("kubectl -n {} get secrets", contact.namespace),

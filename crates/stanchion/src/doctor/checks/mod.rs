@@ -16,6 +16,7 @@ use serde_json::Value;
 pub(super) use self::load::NO_METRICS;
 use super::Severity;
 use super::snapshot::{Installation, Read, Snapshot};
+use crate::cluster::text;
 
 /// A fault that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,13 +107,6 @@ fn need<'a, T>(what: &str, read: &'a Read<T>) -> Result<&'a T, String> {
 fn installations(snapshot: &Snapshot) -> Result<Vec<Installation<'_>>, String> {
     let deployments = need("deployments", &snapshot.deployments)?;
     Ok(deployments.iter().map(Installation::of).collect())
-}
-
-fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
 }
 
 fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {

@@ -7,6 +7,7 @@ use super::{Fault, Outcome, condition, installations, list, need, subject, text}
 use crate::cluster::printable;
 use crate::controllers;
 use crate::doctor::snapshot::{Installation, Snapshot};
+use crate::status::with_status;
 
 const MINUTE: i64 = 60;
 const DAY: i64 = 86_400;
@@ -37,13 +38,13 @@ fn is_plan(object: &Value) -> bool {
 
 /// `-n shop postgresusers/alice`
 fn place(object: &Value) -> String {
-    let plural = stanchion_api::crds()
-        .into_iter()
-        .find(|crd| object["kind"] == crd.spec.names.kind.as_str())
-        .map_or_else(
-            || text(object, "/kind").to_lowercase(),
-            |crd| crd.spec.names.plural,
-        );
+    let kind = with_status()
+        .iter()
+        .find(|kind| object["kind"] == kind.resource.kind.as_str());
+    let plural = kind.map_or_else(
+        || text(object, "/kind").to_lowercase(),
+        |kind| kind.plural().to_owned(),
+    );
     format!(
         "-n {} {plural}/{}",
         text(object, "/metadata/namespace"),
@@ -115,6 +116,18 @@ fn watcher<'a, 'b>(installations: &'a [Installation<'b>], object: &Value) -> Opt
     })
 }
 
+/// When the spec was last changed, as far as the API server has recorded it.
+fn written(object: &Value) -> &str {
+    let changes = list(object, "/metadata/managedFields")
+        .filter(|entry| entry.pointer("/fieldsV1/f:spec").is_some())
+        .map(|entry| text(entry, "/time"));
+    // All of them are in the same format.
+    changes
+        .max()
+        .unwrap_or_default()
+        .max(text(object, "/metadata/creationTimestamp"))
+}
+
 pub(super) fn ignored(snapshot: &Snapshot) -> Outcome {
     let installations = installations(snapshot)?;
     each(snapshot, |object| {
@@ -122,9 +135,9 @@ pub(super) fn ignored(snapshot: &Snapshot) -> Outcome {
         let observed = ["/status/observedGeneration", "/status/observed_generation"]
             .iter()
             .find_map(|pointer| object.pointer(pointer)?.as_i64());
-        let made = ago(snapshot, text(object, "/metadata/creationTimestamp"))?;
+        let waited = ago(snapshot, written(object))?;
         let behind = observed.is_none() || (generation.is_some() && observed != generation);
-        if !behind || made < 5 * MINUTE || is_plan(object) || deleted(object) {
+        if !behind || waited < 5 * MINUTE || is_plan(object) || deleted(object) {
             return None;
         }
         let installation = watcher(&installations, object)?;
@@ -143,6 +156,9 @@ pub(super) fn ignored(snapshot: &Snapshot) -> Outcome {
 }
 
 pub(super) fn unwatched(snapshot: &Snapshot) -> Outcome {
+    if snapshot.operator_namespace.is_some() {
+        return Err("with --operator-namespace, other installations are not read".to_owned());
+    }
     let installations = installations(snapshot)?;
     if installations.is_empty() {
         // Another check reports this.

@@ -185,12 +185,10 @@ pub(super) fn out_of_memory(snapshot: &Snapshot) -> Outcome {
 pub(super) fn version(snapshot: &Snapshot) -> Outcome {
     let ours = env!("CARGO_PKG_VERSION");
     each(snapshot, |installation| {
-        let (_, tag) = installation.image().rsplit_once(':')?;
-        let tag = tag.strip_prefix('v').unwrap_or(tag);
-        let is_version = tag.split('.').count() == 3 && tag.starts_with(|c: char| c.is_ascii_digit());
-        (is_version && tag != ours).then(|| {
+        let version = installation.version()?;
+        (version != ours).then(|| {
             (
-                format!("runs version {}, and this program is {ours}", printable(tag)),
+                format!("runs version {}, and this program is {ours}", printable(version)),
                 "use the program of the same version: its fields and RBAC rules may differ".to_owned(),
             )
         })

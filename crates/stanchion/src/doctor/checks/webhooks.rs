@@ -6,9 +6,6 @@ use super::{Fault, Outcome, installations, list, need, subject, text};
 use crate::doctor::snapshot::Snapshot;
 use crate::run::registration_name;
 
-/// Controllers with webhooks: without one of them nothing is registered.
-const REVIEWED: [&str; 2] = ["user", "supabase"];
-
 pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
     let webhooks = need("webhook configurations", &snapshot.webhooks)?;
     let mut faults = Vec::new();
@@ -17,8 +14,9 @@ pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
         let registered = webhooks
             .iter()
             .any(|webhook| text(webhook, "/metadata/name") == name);
-        let reviews = installation.has_webhooks() && REVIEWED.iter().any(|name| installation.runs(name));
-        if reviews && !registered && installation.number("/status/availableReplicas") > 0 {
+        // Every controller has webhooks.
+        if installation.has_webhooks() && !registered && installation.number("/status/availableReplicas") > 0
+        {
             faults.push(Fault {
                 subject: installation.subject(),
                 message: "has registered no webhooks: mistakes are reported in the status only".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use jiff::{Timestamp, ToSpan as _};
 use serde_json::{Value, json};
 
-use crate::doctor::connect::{Contact, Obstacle, What};
+use crate::doctor::connect::{ConnectFailure, Contact, What};
 use crate::doctor::snapshot::{Served, Snapshot};
 use crate::{controllers, rbac};
 
@@ -17,9 +17,17 @@ pub(super) fn minutes_ago(minutes: i64) -> String {
     now().checked_sub(minutes.minutes()).unwrap().to_string()
 }
 
-/// A `caBundle` that is valid until then.
-pub(super) fn bundle(until: Timestamp) -> String {
+/// A `caBundle` with CAs that are valid for so many days.
+pub(super) fn bundle(days: &[i64]) -> String {
     use base64::Engine as _;
+    let pem: Vec<String> = days
+        .iter()
+        .map(|days| authority(now().checked_add((24 * days).hours()).unwrap()))
+        .collect();
+    base64::engine::general_purpose::STANDARD.encode(pem.concat())
+}
+
+fn authority(until: Timestamp) -> String {
     let key = rcgen::KeyPair::generate().unwrap();
     let mut parameters = rcgen::CertificateParams::new(vec!["ca".to_owned()]).unwrap();
     let date = until.to_zoned(jiff::tz::TimeZone::UTC);
@@ -29,8 +37,7 @@ pub(super) fn bundle(until: Timestamp) -> String {
         u8::try_from(date.month()).unwrap(),
         u8::try_from(date.day()).unwrap(),
     );
-    let pem = parameters.self_signed(&key).unwrap().pem();
-    base64::engine::general_purpose::STANDARD.encode(pem)
+    parameters.self_signed(&key).unwrap().pem()
 }
 
 pub(super) fn condition(kind: &str, state: &str, reason: &str, minutes: i64) -> Value {
@@ -97,7 +104,8 @@ fn make_healthy() -> Snapshot {
                 "failurePolicy": "Ignore",
                 "clientConfig": {
                     "service": { "namespace": "stanchion-system", "name": "stanchion" },
-                    "caBundle": bundle(now().checked_add((24 * 300).hours()).unwrap()),
+                    // After a rotation: the previous CA, the current and the next.
+                    "caBundle": bundle(&[5, 35, 65]),
                 },
             }],
         })
@@ -115,6 +123,7 @@ fn make_healthy() -> Snapshot {
     Snapshot {
         now: now(),
         version: "v1.36.3".to_owned(),
+        operator_namespace: None,
         crds: Ok(crds.collect()),
         objects: Ok(vec![
             object("PostgresUser", "alice"),
@@ -160,7 +169,7 @@ fn make_healthy() -> Snapshot {
     }
 }
 
-pub(super) fn contact(what: What, result: Result<(), Obstacle>) -> Contact {
+pub(super) fn contact(what: What, result: Result<(), ConnectFailure>) -> Contact {
     Contact {
         subject: "SupabaseProject shop/demo".to_owned(),
         namespace: "shop".to_owned(),
