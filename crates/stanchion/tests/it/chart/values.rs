@@ -32,6 +32,26 @@ fn wrong_values_are_refused_with_their_name() {
         ("trustTenants=yes-please", "trustTenants"),
         ("commonLabels.app\\.kubernetes\\.io/name=x", "commonLabels"),
         ("podLabels.app\\.kubernetes\\.io/instance=x", "podLabels"),
+        // doctor looks for it, and a second one would make the document invalid.
+        ("commonLabels.app\\.kubernetes\\.io/part-of=x", "commonLabels"),
+        ("commonLabels.app\\.kubernetes\\.io/managed-by=x", "commonLabels"),
+        ("podLabels.app\\.kubernetes\\.io/version=x", "podLabels"),
+        ("podLabels.helm\\.sh/chart=x", "podLabels"),
+        (
+            "metrics.serviceMonitor.labels.app\\.kubernetes\\.io/part-of=x",
+            "labels",
+        ),
+        ("fullnameOverride=Platform_DB", "fullnameOverride"),
+        ("nameOverride=Platform_DB", "nameOverride"),
+        // Values that would have no effect.
+        (
+            "networkPolicy.metricsFrom[0].podSelector.matchLabels.app=x",
+            "metrics.plain",
+        ),
+        ("defaultInstance.roles={app}", "defaultInstance.secretName"),
+        ("defaultInstance.databases={app}", "defaultInstance.secretName"),
+        ("defaultInstance.key=address", "defaultInstance.secretName"),
+        ("metrics.prometheusRule.disabled={StanchionDowm}", "disabled"),
     ] {
         let words = ["template", "x", chart.to_str().unwrap(), "--set", setting];
         let refused = run(&helm, &words).unwrap_err();
@@ -58,6 +78,25 @@ fn known(values: &Value, schema: &Value, path: &str) {
         );
         known(value, schema, &path);
     }
+}
+
+/// A misspelt alert would stay enabled.
+#[test]
+fn every_alert_can_be_disabled_by_its_name() {
+    let read = |file: &str| std::fs::read_to_string(chart().join(file)).unwrap();
+    let alerts = documents(&read("files/alerts.yaml")).remove(0);
+    let mut alerts: Vec<&Value> = alerts
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|alert| &alert["alert"])
+        .collect();
+    alerts.sort_by_key(|name| name.as_str());
+    let schema: Value = serde_json::from_str(&read("values.schema.json")).unwrap();
+    let disabled =
+        schema.pointer("/properties/metrics/properties/prometheusRule/properties/disabled/items/enum");
+    let disabled: Vec<&Value> = disabled.unwrap().as_array().unwrap().iter().collect();
+    assert_eq!(disabled, alerts);
 }
 
 /// Artifact Hub shows the README and the metadata without the rest of the repository.
