@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use regex::Regex;
+use stanchion_testkit::report;
 use stanchion_testkit::scratch::Scratch;
 
 fn root() -> PathBuf {
@@ -102,12 +103,47 @@ fn the_last_stage_of_the_image_runs_nothing_and_is_not_root() {
     let steps = |word: &str| -> Vec<&str> { last.lines().filter(|line| line.starts_with(word)).collect() };
     assert_eq!(steps("RUN "), [] as [&str; 0]);
     assert_eq!(steps("USER "), ["USER 65532:65532"]);
-    let copies = steps("COPY ");
-    assert_eq!(copies.len(), 2, "{copies:?}");
-    assert!(
-        copies.iter().all(|copy| copy.contains("--from=program /")),
-        "{copies:?}"
-    );
+    assert_eq!(steps("COPY "), ["COPY --chmod=755 --from=program /$TARGETARCH /"]);
+    assert!(last.starts_with("scratch\n"), "{last}");
     let workflow = std::fs::read_to_string(root().join(".github/workflows/release.yml")).unwrap();
     assert!(workflow.contains("build-contexts: program=program\n"));
+}
+
+/// The program starts where nothing but the files of the image is.
+#[test]
+fn the_program_runs_with_the_files_of_the_image_alone() {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root || !Path::new("/var/lib/dpkg/status").exists() {
+        report::skipped(&report::this_test(), "it needs root and Debian");
+        return;
+    }
+    let scratch = Scratch::new("stanchion-image-root-").unwrap();
+    let image = scratch.path().join("root");
+    let made = Command::new(root().join("tools/image-root"))
+        .args([Path::new(env!("CARGO_BIN_EXE_stanchion")), &image])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let inside = |arguments: &[&str]| {
+        let output = Command::new("chroot")
+            .args(["--userspec=65532:65532".as_ref(), image.as_os_str()])
+            .arg("/usr/local/bin/stanchion")
+            .args(arguments)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .output()
+            .unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    };
+    let (succeeded, version) = inside(&["--version"]);
+    assert!(succeeded && version.starts_with("stanchion "), "{version}");
+    let (succeeded, refused) = inside(&["run"]);
+    assert!(
+        !succeeded && refused.contains("no cluster is configured"),
+        "{refused}"
+    );
+    for file in ["etc/ssl/certs/ca-certificates.crt", "var/lib/dpkg/status.d/libc6"] {
+        assert!(image.join(file).metadata().unwrap().len() > 0, "{file}");
+    }
 }

@@ -23,6 +23,7 @@ mod page;
 mod password_leaks;
 mod project;
 mod rbac;
+mod release;
 mod replicas;
 #[cfg(feature = "sandbox")]
 mod sandbox;
