@@ -236,6 +236,12 @@ pub fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
         .unwrap_or_default()
 }
 
+/// The items of a list in an object; none without one.
+pub fn items<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
+    let list = object.pointer(pointer).and_then(Value::as_array);
+    list.into_iter().flatten()
+}
+
 /// Text from outside, without control characters for the terminal.
 pub fn printable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();

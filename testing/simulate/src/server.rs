@@ -3,6 +3,7 @@
 //! It has a thread with a clock of its own: in a run, time stands still.
 
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -37,8 +38,19 @@ type Reply = Result<Rows, String>;
 /// A server.
 pub struct Server {
     port: u16,
+    /// The sessions of the run that have not logged in yet.
+    logins: AtomicUsize,
     line: Mutex<Option<(mpsc::Sender<Order>, mpsc::Receiver<Reply>)>>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// A session that has not logged in yet.
+pub(crate) struct Login(Arc<Server>);
+
+impl Drop for Login {
+    fn drop(&mut self) {
+        self.0.logins.fetch_sub(1, SeqCst);
+    }
 }
 
 impl Server {
@@ -58,6 +70,7 @@ impl Server {
         let port = port.recv().expect("PostgreSQL starts");
         let server = Self {
             port,
+            logins: AtomicUsize::new(0),
             line: Mutex::new(Some((orders, answers))),
             thread: Some(thread),
         };
@@ -106,11 +119,18 @@ impl Server {
             .is_ok()
     }
 
+    /// A session of the run begins to log in.
+    pub(crate) fn login(self: &Arc<Self>) -> Login {
+        self.logins.fetch_add(1, SeqCst);
+        Login(Arc::clone(self))
+    }
+
     /// Whether the statement of a session waits for another one: for its lock, or for the end of its login, which the
-    /// drop of a database waits for.
+    /// drop of a database waits for. Without a login, the drop waits for the machine, and no time of the run passes.
     pub fn waits_for_others(&self, process: i32) -> bool {
+        let for_logins = self.logins.load(SeqCst) > 0;
         let sql = format!(
-            "SELECT cardinality(pg_blocking_pids({process})) > 0 OR EXISTS (SELECT FROM pg_stat_activity \
+            "SELECT cardinality(pg_blocking_pids({process})) > 0 OR {for_logins} AND EXISTS (SELECT FROM pg_stat_activity \
              WHERE pid = {process} AND wait_event = 'ProcSignalBarrier')"
         );
         self.column("postgres", &sql) == ["t"]

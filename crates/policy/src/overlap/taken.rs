@@ -99,8 +99,8 @@ impl Declared<'_> {
         if self.mode == Mode::Authoritative && self.takes(role) {
             option.add(ours.present.without(ours.grantable));
         }
-        let taken = |required: Privileges, taken| !required.intersection(taken).is_empty();
-        taken(theirs.present, lost) || taken(theirs.grantable, option)
+        let meet = |required: Privileges, revoked| !required.intersection(revoked).is_empty();
+        meet(theirs.present, lost) || meet(theirs.grantable, option)
     }
 }
 

@@ -7,7 +7,7 @@ use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::{Value, json};
 
 use super::snapshot::{Read, Served, Snapshot};
-use crate::cluster::{Cluster, ClusterError, Unreadable, printable};
+use crate::cluster::{Cluster, ClusterError, Unreadable, items, printable, text};
 use crate::run;
 use crate::status::with_status;
 
@@ -287,14 +287,12 @@ async fn served(cluster: &Cluster) -> Read<Vec<Served>> {
 /// replica counts its own requests: the checks add the samples up. If one pod does not answer, there are no metrics,
 /// because it may be the leader.
 async fn metrics(cluster: &Cluster, pods: &[Value]) -> Read<String> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plain = pods.iter().filter(|pod| {
         // A mesh may have added a container of its own.
-        let serves = list(&pod["spec"]["containers"])
-            .iter()
-            .flat_map(|container| list(&container["ports"]))
-            .any(|port| port["name"] == "metrics");
-        serves && pod.pointer("/status/phase").and_then(Value::as_str) == Some("Running")
+        let serves = items(pod, "/spec/containers")
+            .flat_map(|container| items(container, "/ports"))
+            .any(|port| text(port, "/name") == "metrics");
+        serves && text(pod, "/status/phase") == "Running"
     });
     let read = join_all(plain.map(|pod| exposition(cluster, pod))).await;
     let texts = read.into_iter().collect::<Read<Vec<String>>>()?;
@@ -306,7 +304,7 @@ async fn metrics(cluster: &Cluster, pods: &[Value]) -> Read<String> {
 
 /// The metrics of one pod.
 async fn exposition(cluster: &Cluster, pod: &Value) -> Read<String> {
-    let text = |pointer: &str| pod.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| text(pod, pointer);
     let name = text("/metadata/name");
     let failed = |why: String| Unreadable::Failed(format!("of the pod {}: {why}", printable(name)));
     let path = format!(

@@ -92,14 +92,13 @@ fn places() -> Vec<Regex> {
     .collect()
 }
 
-/// The reasons in the code, each with a file that has it.
-fn reasons() -> BTreeMap<String, PathBuf> {
+/// The code of the kernel and of the crates with a controller, which write conditions and events, without its tests.
+fn sources() -> Vec<(PathBuf, String)> {
     let mut sources = Vec::new();
     for folder in std::fs::read_dir(root().join("crates")).unwrap() {
         let folder = folder.unwrap().path();
         let mut found = Vec::new();
         files(&folder.join("src"), ".rs", &mut found);
-        // The kernel and the crates with a controller write conditions and events.
         let has_controller = |path: &PathBuf| {
             let text = std::fs::read_to_string(path).unwrap();
             text.contains("impl Reconciler for ")
@@ -112,13 +111,22 @@ fn reasons() -> BTreeMap<String, PathBuf> {
         path.components()
             .any(|part| part.as_os_str() == "tests" || part.as_os_str() == "tests.rs")
     };
+    sources.retain(|path| !of_tests(path));
+    let code = sources.into_iter().map(|path| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next();
+        (path, code.unwrap_or_default().to_owned())
+    });
+    code.collect()
+}
+
+/// The reasons in the code, each with a file that has it.
+fn reasons() -> BTreeMap<String, PathBuf> {
     let places = places();
     let mut found = BTreeMap::new();
-    for path in sources.into_iter().filter(|path| !of_tests(path)) {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    for (path, code) in sources() {
         for place in &places {
-            for word in place.captures_iter(code) {
+            for word in place.captures_iter(&code) {
                 found.entry(word[1].to_owned()).or_insert_with(|| path.clone());
             }
         }
@@ -156,13 +164,19 @@ fn the_health_checks_of_argo_cd_know_only_reasons_of_the_code() {
     let mut scripts = Vec::new();
     files(&root().join("deploy/argocd"), ".lua", &mut scripts);
     let entry = Regex::new(r"(?m)^  (\w+) = true,$").unwrap();
-    let reasons = reasons();
+    let sources = sources();
     for script in scripts {
         let text = std::fs::read_to_string(&script).unwrap();
         let mut entries = entry.captures_iter(&text).peekable();
         assert!(entries.peek().is_some(), "{}", script.display());
         for reason in entries.map(|found| found[1].to_owned()) {
-            assert!(reasons.contains_key(&reason), "{}: {reason}", script.display());
+            // A text, or the variant of an enum of reasons.
+            let word = Regex::new(&format!(r#""{reason}"|Reason::{reason}\b"#)).unwrap();
+            assert!(
+                sources.iter().any(|(_, code)| word.is_match(code)),
+                "{}: {reason}",
+                script.display()
+            );
         }
     }
 }

@@ -76,7 +76,7 @@ async fn one_that_stops_hands_over_and_one_that_loses_the_lease_fails() {
         log.lines()
             .last()
             .unwrap()
-            .starts_with("error: the leader lease is lost"),
+            .starts_with("error: this replica lost the leader lease"),
         "{log}"
     );
 }

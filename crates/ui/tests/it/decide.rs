@@ -251,8 +251,8 @@ fn the_role_of_approvers_may_read_the_sql() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/approvals.yaml");
     let text = std::fs::read_to_string(file).unwrap();
     let role = text.split("\nkind: ClusterRole\n").nth(1).unwrap();
-    let rule = role.split("resources: [configmaps]\n").nth(1).unwrap();
-    assert_eq!(rule.lines().next().unwrap().trim(), "verbs: [get]");
+    let verbs = role.split("resources: [configmaps]\n").nth(1).unwrap();
+    assert_eq!(verbs.lines().next().unwrap().trim(), "verbs: [get]");
 }
 
 /// A plan of the same name that replaced the one on the screen is not the plan that the user has read.

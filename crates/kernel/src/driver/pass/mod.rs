@@ -307,7 +307,9 @@ impl<R: Reconciler> Subject<'_, R> {
         let object = whole::<R>(object)?;
         self.shared.memory.wrote(&object);
         // Not what the response contains: an annotation that somebody else has set meanwhile is still news.
-        expected.resource_version = object.meta().resource_version.clone();
+        expected
+            .resource_version
+            .clone_from(&object.meta().resource_version);
         self.shared.fingerprints.expect::<R>(&expected);
         self.object = Arc::new(as_validated(object, self.object.as_ref()));
         Ok(())

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::Pem;
 
-use super::{Fault, Outcome, installations, list, need, subject, text};
+use super::{Fault, Outcome, installations, items, need, subject, text};
 use crate::doctor::snapshot::{Installation, Snapshot};
 use crate::run::registration_name;
 
@@ -89,7 +89,8 @@ fn ends(snapshot: &Snapshot, is: fn(i64, i64) -> bool, words: &str) -> Outcome {
     for configuration in webhooks {
         let name = text(configuration, "/metadata/name");
         let is_mounted = mounted.iter().any(|registered| registered == name);
-        let bundles = list(configuration, "/webhooks").map(|webhook| text(webhook, "/clientConfig/caBundle"));
+        let bundles =
+            items(configuration, "/webhooks").map(|webhook| text(webhook, "/clientConfig/caBundle"));
         let until = bundles.filter_map(|bundle| valid_until(bundle, is_mounted)).min();
         let Some(until) = until.filter(|until| is(until.as_second(), now)) else {
             continue;

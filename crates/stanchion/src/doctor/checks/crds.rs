@@ -6,7 +6,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::ResourceExt as _;
 use serde_json::Value;
 
-use super::{Fault, Outcome, condition, installations, list, need, subject, text};
+use super::{Fault, Outcome, condition, installations, items, need, subject, text};
 use crate::controllers;
 use crate::doctor::snapshot::Snapshot;
 
@@ -120,7 +120,7 @@ pub(super) fn outdated(snapshot: &Snapshot) -> Outcome {
 /// The paths of all fields in all versions of a CRD.
 fn fields(crd: &Value) -> BTreeSet<String> {
     let mut paths = BTreeSet::new();
-    for version in list(crd, "/spec/versions") {
+    for version in items(crd, "/spec/versions") {
         if let Some(schema) = version.pointer("/schema/openAPIV3Schema") {
             walk(schema, "", &mut paths);
         }
@@ -155,7 +155,7 @@ pub(super) fn stored_version(snapshot: &Snapshot) -> Outcome {
             .iter()
             .map(|version| version.name.as_str())
             .collect();
-        let stored = list(theirs, "/status/storedVersions").filter_map(Value::as_str);
+        let stored = items(theirs, "/status/storedVersions").filter_map(Value::as_str);
         let old: Vec<&str> = stored.filter(|version| !served.contains(version)).collect();
         if !old.is_empty() {
             let name = text(theirs, "/metadata/name");

@@ -16,7 +16,7 @@ use serde_json::Value;
 pub(super) use self::load::NO_METRICS;
 use super::Severity;
 use super::snapshot::{Installation, Read, Snapshot};
-use crate::cluster::text;
+use crate::cluster::{items, text};
 
 /// A fault that a check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,17 +109,9 @@ fn installations(snapshot: &Snapshot) -> Result<Vec<Installation<'_>>, String> {
     Ok(deployments.iter().map(Installation::of).collect())
 }
 
-fn list<'a>(object: &'a Value, pointer: &str) -> impl Iterator<Item = &'a Value> {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-}
-
 /// The condition with this type.
 fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
-    list(object, "/status/conditions").find(|condition| condition["type"] == kind)
+    items(object, "/status/conditions").find(|condition| condition["type"] == kind)
 }
 
 /// `PostgresUser shop/alice`

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Fault, Outcome, condition, installations, list, need, subject, text};
+use super::{Fault, Outcome, condition, installations, items, need, subject, text};
 use crate::cluster::printable;
 use crate::controllers;
 use crate::doctor::snapshot::{Installation, Snapshot};
@@ -118,7 +118,7 @@ fn watcher<'a, 'b>(installations: &'a [Installation<'b>], object: &Value) -> Opt
 
 /// When the spec was last changed, as far as the API server has recorded it.
 fn written(object: &Value) -> &str {
-    let changes = list(object, "/metadata/managedFields")
+    let changes = items(object, "/metadata/managedFields")
         .filter(|entry| entry.pointer("/fieldsV1/f:spec").is_some())
         .map(|entry| text(entry, "/time"));
     // All of them are in the same format.
@@ -179,7 +179,7 @@ pub(super) fn unwatched(snapshot: &Snapshot) -> Outcome {
 pub(super) fn finalizer_stuck(snapshot: &Snapshot) -> Outcome {
     each(snapshot, |object| {
         let late = ago(snapshot, text(object, "/metadata/deletionTimestamp"))?;
-        let finalizers: Vec<&str> = list(object, "/metadata/finalizers")
+        let finalizers: Vec<&str> = items(object, "/metadata/finalizers")
             .filter_map(Value::as_str)
             .collect();
         if late < 10 * MINUTE || finalizers.is_empty() {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Fault, Outcome, installations, list, need, text};
+use super::{Fault, Outcome, installations, items, need, text};
 use crate::cluster::printable;
 use crate::doctor::snapshot::{Installation, Snapshot};
 use crate::run;
@@ -111,7 +111,7 @@ pub(super) fn overlap(snapshot: &Snapshot) -> Outcome {
 fn containers(snapshot: &Snapshot) -> Result<Vec<(&Value, &Value)>, String> {
     let pods = need("pods", &snapshot.pods)?;
     let all = pods.iter().flat_map(|pod| {
-        let statuses = list(pod, "/status/containerStatuses");
+        let statuses = items(pod, "/status/containerStatuses");
         statuses
             .filter(|status| status["name"] == "operator")
             .map(move |status| (pod, status))

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Fault, Outcome, installations, list, need, subject, text};
+use super::{Fault, Outcome, installations, items, need, subject, text};
 use crate::doctor::snapshot::Snapshot;
 use crate::run::registration_name;
 
@@ -32,7 +32,7 @@ pub(super) fn missing(snapshot: &Snapshot) -> Outcome {
 
 /// The Services of a configuration's webhooks.
 fn services(configuration: &Value) -> impl Iterator<Item = (&str, &str)> {
-    list(configuration, "/webhooks").filter_map(|webhook| {
+    items(configuration, "/webhooks").filter_map(|webhook| {
         let service = webhook.pointer("/clientConfig/service")?;
         Some((text(service, "/namespace"), text(service, "/name")))
     })
@@ -77,7 +77,7 @@ pub(super) fn service(snapshot: &Snapshot) -> Outcome {
         let answered = slices
             .iter()
             .filter(|slice| is(slice, "/metadata/labels/kubernetes.io~1service-name"))
-            .flat_map(|slice| list(slice, "/endpoints"))
+            .flat_map(|slice| items(slice, "/endpoints"))
             .any(|endpoint| endpoint.pointer("/conditions/ready") != Some(&Value::Bool(false)));
         let message = match (exists, answered) {
             (false, _) => format!("names the Service {namespace}/{name}, which does not exist"),
@@ -97,7 +97,7 @@ pub(super) fn blocks(snapshot: &Snapshot) -> Outcome {
     let webhooks = need("webhook configurations", &snapshot.webhooks)?;
     let blocking = webhooks
         .iter()
-        .filter(|webhook| list(webhook, "/webhooks").any(|webhook| webhook["failurePolicy"] == "Fail"));
+        .filter(|webhook| items(webhook, "/webhooks").any(|webhook| webhook["failurePolicy"] == "Fail"));
     Ok(blocking
         .map(|webhook| Fault {
             subject: subject(webhook),

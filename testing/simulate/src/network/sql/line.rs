@@ -64,7 +64,7 @@ impl AsyncRead for Line {
             let Some(link) = this.link.take_if(|link| !link.ended) else {
                 return Poll::Ready(Ok(()));
             };
-            if let Some(request) = frames::request(&this.sent, link.logged_in) {
+            if let Some(request) = frames::request(&this.sent, link.has_logged_in()) {
                 let sent = std::mem::take(&mut this.sent);
                 this.carrying = Some(Box::pin(carry(this.sql.clone(), link, sent, request)));
             } else {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
 use super::frames::{self, Request};
-use crate::server::Server;
+use crate::server::{Login, Server};
 
 /// After this time of the machine, not of the run, the server is asked whether a statement waits for another session.
 const LOOK: Duration = Duration::from_millis(100);
@@ -26,7 +26,8 @@ pub(super) struct Link {
     process: Option<i32>,
     /// A statement is running.
     busy: bool,
-    pub(super) logged_in: bool,
+    /// Until the session has logged in.
+    login: Option<Login>,
     /// The server has ended the session.
     pub(super) ended: bool,
 }
@@ -37,13 +38,18 @@ impl Link {
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(LOOK))?;
         Ok(Self {
+            login: Some(server.login()),
             server,
             socket,
             process: None,
             busy: false,
-            logged_in: false,
             ended: false,
         })
+    }
+
+    /// Whether the session has logged in.
+    pub(super) fn has_logged_in(&self) -> bool {
+        self.login.is_none()
     }
 
     /// Sends a request, and returns the whole answer.
@@ -56,6 +62,7 @@ impl Link {
             match self.socket.read(&mut buffer) {
                 Ok(0) => {
                     self.ended = true;
+                    self.login = None;
                     break;
                 }
                 Ok(length) => {
@@ -63,7 +70,9 @@ impl Link {
                     let answer = frames::answer(&received);
                     self.process = self.process.or(answer.process);
                     if answer.asks || answer.ready >= request.answers {
-                        self.logged_in |= answer.ready > 0;
+                        if answer.ready > 0 {
+                            self.login = None;
+                        }
                         break;
                     }
                 }
