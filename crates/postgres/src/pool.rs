@@ -113,6 +113,15 @@ struct Known {
     addresses: HashMap<String, Arc<Breaker>>,
 }
 
+impl Known {
+    /// Drops the accounts that no object has named for a while: an author may name a new server every second, and a server
+    /// that nobody uses any more is of no interest.
+    fn forget_unneeded(&mut self) {
+        self.hosts.retain(|_, host| host.is_needed());
+        self.addresses.retain(|_, breaker| Arc::strong_count(breaker) > 1);
+    }
+}
+
 impl Pools {
     /// No connections yet.
     pub fn new(settings: PoolSettings, observer: Arc<dyn StatementObserver>) -> Self {
@@ -205,7 +214,9 @@ impl Pools {
     /// The servers, by `host:port`, and their connections.
     pub fn counts(&self) -> Vec<(String, Counts)> {
         let mut servers: BTreeMap<String, Counts> = BTreeMap::new();
-        for host in self.known().hosts.values() {
+        let mut known = self.known();
+        known.forget_unneeded();
+        for host in known.hosts.values() {
             let counts = host.counts();
             let sum = servers.entry(host.address().to_owned()).or_default();
             sum.open += counts.open;
@@ -240,11 +251,7 @@ impl Pools {
         if let Some(host) = known.hosts.get(&account) {
             return Arc::clone(host);
         }
-        // An author may name a new server every second.
-        known.hosts.retain(|_, host| host.is_needed());
-        known
-            .addresses
-            .retain(|_, breaker| Arc::strong_count(breaker) > 1);
+        known.forget_unneeded();
         let address = target.to_string().to_ascii_lowercase();
         let breaker = Arc::clone(known.addresses.entry(address).or_default());
         let inner = &self.0;

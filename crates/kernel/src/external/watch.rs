@@ -27,6 +27,8 @@ const SOON: Duration = Duration::from_secs(1);
 const LATER: Duration = Duration::from_mins(1);
 /// An API server that does not answer may do so again at any time.
 const AFTER_ERROR: Duration = Duration::from_secs(5);
+/// After a change of the CRD, discovery may return the state before it: it is repeated until it is this long.
+const LAG: Duration = Duration::from_secs(4);
 
 /// The state of the CRD.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,16 +131,24 @@ impl Follower {
     /// Watches the objects while the kind is served.
     async fn objects(self, mut definition: Receiver<Definition>, synced: impl Fn(Option<String>)) {
         let mut pause = SOON;
+        let mut before = None;
         loop {
             let now = definition.borrow_and_update().clone();
             let served = match now {
                 Definition::Unlisted => Ok(None),
                 Definition::Absent => {
                     synced(None);
+                    before = None;
                     Ok(None)
                 }
                 Definition::There(_) => self.served().await,
             };
+            if let Ok(served) = &served
+                && *served != before
+            {
+                before.clone_from(served);
+                self.wake_readers();
+            }
             let longest = if served.is_ok() { LATER } else { AFTER_ERROR };
             if let Ok(Some(served)) = served {
                 debug!(kind = self.kind.kind, version = served.resource.version, "served");
@@ -160,6 +170,17 @@ impl Follower {
                 }
             } else if definition.changed().await.is_err() {
                 return;
+            }
+        }
+    }
+
+    /// Wakes every object whose pass asked for the kind. It may have asked after the change of the CRD, and before the API server
+    /// served the change.
+    fn wake_readers(&self) {
+        let definition = self.kind.reference();
+        for subscriber in &self.subscribers {
+            for key in subscriber.dependencies.changed(&definition, None) {
+                (subscriber.wake)(key);
             }
         }
     }
@@ -193,16 +214,24 @@ impl Follower {
     async fn other(&self, definition: &mut Receiver<Definition>, as_it_was: &ServedKind) {
         let mut pause = Duration::MAX;
         loop {
-            if let Ok(Err(_)) = timeout(pause, definition.changed()).await {
-                return;
-            }
+            let has_changed = match timeout(pause, definition.changed()).await {
+                Ok(Ok(())) => true,
+                Ok(Err(_)) => return,
+                Err(_) => false,
+            };
             let now = definition.borrow_and_update().clone();
             let served = match now {
                 Definition::There(_) => self.served().await,
                 _ => Ok(None),
             };
             match served {
-                Ok(Some(served)) if served == *as_it_was => pause = Duration::MAX,
+                Ok(Some(served)) if served == *as_it_was => {
+                    pause = match pause {
+                        _ if has_changed => SOON,
+                        pause if pause < LAG => pause * 2,
+                        _ => Duration::MAX,
+                    };
+                }
                 Ok(_) => {
                     // The loop that waits for changes must see this one, too.
                     definition.mark_changed();
@@ -226,6 +255,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::watch::dependencies::{Dependencies, Key, KnownVersion};
 
     static KIND: ExternalKind = ExternalKind {
         group: "example.com",
@@ -310,5 +340,39 @@ mod tests {
         code.store(404, SeqCst);
         sender.send_replace(Definition::There(Some(3)));
         assert!(timeout(Duration::from_secs(1), other).await.is_ok());
+    }
+
+    /// The API server reports the change of a CRD before it serves the change.
+    #[tokio::test(start_paused = true)]
+    async fn a_change_that_is_served_late_is_noticed() {
+        let (code, asked) = (Arc::new(AtomicUsize::new(200)), Arc::default());
+        let (sender, receiver) = watch::channel(Definition::There(Some(1)));
+        let (woken, dependencies) = (Arc::new(AtomicUsize::new(0)), Arc::new(Dependencies::default()));
+        let wakes = Arc::clone(&woken);
+        let mut follower = follower(&code, &asked);
+        follower.subscribers = vec![Subscriber {
+            owner: Default::default(),
+            dependencies: Arc::clone(&dependencies),
+            wake: Arc::new(move |_| {
+                wakes.fetch_add(1, SeqCst);
+            }),
+        }];
+        let mut following = std::pin::pin!(follower.objects(receiver, |_| {}));
+        assert!(timeout(Duration::from_mins(1), &mut following).await.is_err());
+        // A pass asks right after the change, and gets what was served before.
+        sender.send_replace(Definition::There(Some(2)));
+        let reader = Key {
+            namespace: "n".into(),
+            name: "one".into(),
+        };
+        let definition = KIND.reference();
+        dependencies.begin_read(&reader, &definition);
+        dependencies.finish_read(&reader, &definition, KnownVersion::At(2));
+        assert!(timeout(SOON / 2, &mut following).await.is_err());
+        assert_eq!(woken.load(SeqCst), 0);
+        code.store(404, SeqCst);
+        assert!(timeout(LAG * 2, &mut following).await.is_err());
+        assert_eq!(woken.load(SeqCst), 1);
+        assert!(!dependencies.is_unchanged(&reader, &definition));
     }
 }

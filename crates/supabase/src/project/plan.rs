@@ -1,12 +1,14 @@
 //! Plans the Secret with the keys, the database and the children, in this order, because each needs the one before.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use serde_json::Value;
 use stanchion_kernel::apply::{self, Intent, ObjectChange, Takeover};
 use stanchion_kernel::context::Parent;
+use stanchion_kernel::problem::Retry;
 use stanchion_kernel::{Inputs, Problem};
 use stanchion_postgres as pg;
 
@@ -135,7 +137,7 @@ fn checked(
     let found = &check.checked;
     let lost = found.postgres.problem("PostgreSQL");
     if let Some(problem) = lost.or_else(|| found.s3.problem("S3")) {
-        return Err(problem);
+        return Err(retried_within(problem, observed.view.next));
     }
     let mut keys = key_secret::complete(wanted, read, false, inputs)?;
     let mut render_inputs = RenderInputs::new(wanted, read, &keys);
@@ -168,6 +170,15 @@ fn checked(
         checked,
         database,
     })))
+}
+
+/// A problem with the database or the bucket. The other one has a condition, too, so a project with such a problem is checked as
+/// often as one without.
+fn retried_within(problem: Problem, check_every: Duration) -> Problem {
+    match problem.reaction().retry {
+        Retry::After(later) => problem.with_retry(Retry::After(later.min(check_every))),
+        Retry::Backoff | Retry::Never => problem,
+    }
 }
 
 /// Whether every pod has these keys: the children are rendered from them, and have rolled out.
@@ -224,4 +235,18 @@ fn route(wish: Option<Value>, observed: &Observed) -> Result<Option<ObjectChange
     let intent = Intent::new(&wish, parent)?;
     let intent = apply::decide::<HTTPRoute>(intent, live, parent, Takeover::Refuse)?;
     Ok(intent.map(ObjectChange::Apply))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_bucket_delays_no_check_of_the_database() {
+        const EVERY: Duration = Duration::from_secs(30);
+        let refused = retried_within(Problem::human("AccessDenied", "S3: the key is wrong"), EVERY);
+        assert_eq!(refused.reaction().retry, Retry::After(EVERY));
+        let lost = retried_within(Problem::transient("Unreachable", "S3: no answer"), EVERY);
+        assert_eq!(lost.reaction().retry, Retry::Backoff);
+    }
 }

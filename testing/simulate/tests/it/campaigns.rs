@@ -53,4 +53,6 @@ fn instances_hold() {
 fn projects_hold() {
     // A schedule of projects takes as long as ten of others.
     holds_from::<Supabase>(2, 2);
+    // The bucket refuses the key of a project, and then the database is lost.
+    holds_from::<Supabase>(52, 1);
 }

@@ -135,3 +135,17 @@ async fn a_server_without_room_for_two_databases_is_lost() {
     .await;
     assert!(!counts(&pools).broken);
 }
+
+/// The metrics say that a circuit is open, until somebody uses the server again. Nobody does when its objects are gone.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_no_object_names_any_more_is_not_counted() {
+    let pools = pools(|_| {});
+    let server = |port| ConnectionConfig::new("127.0.0.1", port, "d", "u").unwrap();
+    pools.limit(&server(1), 3);
+    tokio::time::sleep(Duration::from_mins(9)).await;
+    pools.limit(&server(2), 3);
+    assert_eq!(pools.counts().len(), 2);
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    let counted: Vec<String> = pools.counts().into_iter().map(|(server, _)| server).collect();
+    assert_eq!(counted, [server(2).to_string()]);
+}
