@@ -76,16 +76,21 @@ async fn ensure(
     applied.decided = Some(Arc::clone(&decided));
     applied.shown = plan.shown.as_deref().map(show);
     write.apply_all(plan.credentials, &mut applied.written).await?;
+    let mut made = Ok(());
     if let Some(sql) = &plan.sql {
         write.may_write()?;
-        make(setup, wanted, &decided.passwords, sql, applied).await?;
+        made = make(setup, wanted, &decided.passwords, sql, applied).await;
     }
-    if !plan.endings.is_empty() || plan.sql.is_some() {
+    // Also if something else failed after a password was set: the next pass does not know that it replaced another.
+    let set = applied.password_set;
+    if set || (made.is_ok() && (!plan.endings.is_empty() || plan.sql.is_some())) {
         write.may_write()?;
         let (admin, passwords) = (&plan.admin, &decided.passwords);
-        let set = applied.password_set;
-        let ended = sessions::end_due(setup, admin, plan.endings, wanted, passwords, set).await?;
-        applied.changed.extend(ended);
+        let ended = sessions::end_due(setup, admin, plan.endings, wanted, passwords, set).await;
+        made?;
+        applied.changed.extend(ended?);
+    } else {
+        made?;
     }
     write.apply_all(plan.stale, &mut applied.written).await
 }
@@ -136,6 +141,7 @@ async fn make(
         }
         other => other?,
     }
+    pass.applied.password_set = passwords.is_changing();
     pass.create_database(admin, &plan.creation).await?;
     for name in databases_of(wanted) {
         if name != home.database() {
@@ -144,7 +150,6 @@ async fn make(
     }
     let held = std::mem::take(&mut pass.held);
     applied.grants = Some(held);
-    applied.password_set = passwords.is_changing();
     Ok(())
 }
 

@@ -130,7 +130,9 @@ pub(super) async fn end_due(
     let mut endings = due;
     if passwords.terminates {
         let mut ended: Vec<&str> = passwords.retiring().map(|login| login.name.as_str()).collect();
-        if !passwords.is_dual() && password_set && passwords.rotated.is_some() {
+        // A later pass may set the password that an earlier one generated: until then the old one opened sessions.
+        let is_new = passwords.rotated.is_some() || passwords.source_changed;
+        if !passwords.is_dual() && password_set && is_new {
             ended.push(&wanted.username);
         }
         endings.retain(|ending| !ended.contains(&ending.role.as_str()));
