@@ -118,7 +118,7 @@ pub struct OpenDatabases {
     /// Names of databases. `*` matches any characters.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
     pub names: Vec<String>,
-    /// Namespaces that may use them. Defaults to all allowed namespaces.
+    /// Namespaces whose objects may use these databases. Defaults to all allowed namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub namespaces: Vec<String>,
@@ -139,7 +139,7 @@ pub struct OpenRoles {
     /// Names of roles. `*` matches any characters.
     #[schemars(length(min = 1, max = 64), inner(length(min = 1, max = 63)))]
     pub names: Vec<String>,
-    /// Namespaces that may use them. Defaults to all allowed namespaces.
+    /// Namespaces whose objects may use these roles. Defaults to all allowed namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub namespaces: Vec<String>,
@@ -153,7 +153,7 @@ pub struct Adoption {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub roles: Vec<String>,
-    /// Namespaces whose objects may adopt them. Defaults to all allowed namespaces.
+    /// Namespaces whose objects may adopt these roles. Defaults to all allowed namespaces.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
     pub namespaces: Vec<String>,

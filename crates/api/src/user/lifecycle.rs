@@ -29,11 +29,12 @@ pub enum DeletionPolicy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OnDelete {
-    /// `Reassign` gives them to another role, `Block` refuses to drop the role, `Drop` drops them with the role.
+    /// `Reassign` transfers owned objects to another role, `Block` refuses to drop the role while it owns any, `Drop` drops
+    /// them with the role.
     #[serde(default)]
     pub owned_objects: OwnedObjects,
-    /// The role that receives them: a role of an object in this namespace, or a role that the instance opens. Defaults
-    /// to a role without login and privileges, one for each database and namespace.
+    /// The role that receives the owned objects: a role of an object in this namespace, or a role that the instance opens.
+    /// Defaults to a role without login and privileges, one for each database and namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub reassign_to: Option<String>,
@@ -66,7 +67,8 @@ pub enum OwnedObjects {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DriftPolicy {
-    /// `Correct` undoes them, `Report` reports them, `Ignore` turns drift detection off.
+    /// `Correct` reverts changes made outside of the operator; `Report` only reports them; `Ignore` turns drift detection
+    /// off.
     #[serde(default)]
     pub mode: DriftMode,
     /// How often to check for drift, for instance `10m`.

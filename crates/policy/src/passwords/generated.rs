@@ -78,7 +78,7 @@ mod tests {
             live,
             PLACE,
             "p",
-            &mut scram::Rounds::of(1),
+            &mut scram::Rounds::default(),
             &mut rand::rng(),
         )
     }

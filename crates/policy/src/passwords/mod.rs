@@ -102,7 +102,7 @@ pub(crate) fn decide(
     random: &mut dyn CryptoRng,
 ) -> Result<Passwords, Problem> {
     let mut passwords = Passwords::default();
-    let mut rounds = scram::Rounds::of(stored.len());
+    let mut rounds = scram::Rounds::default();
     for StoredPassword { role, value } in stored {
         let value = match value {
             StoredValue::Kept(value) => value.clone(),

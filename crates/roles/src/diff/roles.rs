@@ -27,7 +27,7 @@ pub(super) fn diff(
         altered: vec![],
         passwords: vec![],
     };
-    let mut rounds = scram::Rounds::of(passwords.len());
+    let mut rounds = scram::Rounds::default();
     for (name, role) in &desired.roles {
         let existing = facts.roles.get(name);
         let password = passwords
@@ -103,5 +103,46 @@ fn protect(name: &str, attributes: &[Attribute], facts: &Facts, plan: &mut Plan)
                  attribute, or the role as `external: true`"
             ),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expand::DesiredRole;
+
+    /// Verifiers of `pencil`, of 270,000 iterations and of the usual 4096.
+    const COSTLY: &str = "SCRAM-SHA-256$270000:c2FsdA==$SlZLLechoLUpqVixmJRBqua3cHTO4R1U30FlsLsbp24=:JrWdo9lhqHwaJ15VRTjndJi5g5KWPqpwMmevMFTXlbU=";
+    const USUAL: &str = "SCRAM-SHA-256$4096:c2FsdA==$u+iLs9qG4xpz8n4iBFJlze/fVOjP2jhqQIXx/NAiFSQ=:elQh4wT48epeZpwXBxlihIdim+BEkjp3sUAFd/ICyyI=";
+
+    #[test]
+    fn a_costly_verifier_is_replaced_once_and_costs_no_other_role() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let desired = Desired {
+            roles: names.clone().map(|name| (name, DesiredRole::default())).into(),
+            ..Desired::default()
+        };
+        let password = Password::new("pencil".into(), &mut rand::rng());
+        let passwords: BTreeMap<_, _> = names.clone().map(|name| (name, password.clone())).into();
+        let set = |stored: [&str; 3]| {
+            let mut facts = Facts::default();
+            facts.roles.extend(names.iter().zip(stored).map(|(name, stored)| {
+                let role = RoleFacts {
+                    oid: 1,
+                    state: DesiredRole::default().state,
+                    verifier: Some(stored.into()),
+                };
+                (name.clone(), role)
+            }));
+            let roles = diff(&desired, &facts, &passwords, &mut Plan::default());
+            let name = |change: &Change| match change {
+                Change::SetPassword { name, .. } => name.clone(),
+                other => panic!("{other:?}"),
+            };
+            roles.passwords.iter().map(name).collect::<Vec<_>>()
+        };
+        assert_eq!(set([COSTLY, USUAL, USUAL]), ["a"]);
+        assert_eq!(set([USUAL, USUAL, USUAL]), [] as [String; 0]);
+        assert_eq!(set([USUAL, USUAL, COSTLY]), ["c"]);
     }
 }

@@ -243,7 +243,7 @@ impl One<'_> {
         let stored = self.catalog.verifiers.get(&self.name);
         stored.is_some_and(|stored| {
             self.catalog.proven
-                || scram::Rounds::of(1).matches(password, stored.expose_secret()) == Some(true)
+                || scram::Rounds::default().matches(password, stored.expose_secret()) == Some(true)
         })
     }
 

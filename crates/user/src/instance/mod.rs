@@ -62,6 +62,10 @@ impl Reconciler for InstanceController {
         vec![Watch::referred::<Secret>()]
     }
 
+    fn lane(instance: &PostgresInstance) -> Option<String> {
+        Some(format!("{}:{}", instance.spec.host, instance.spec.port))
+    }
+
     fn rules() -> Vec<Rule> {
         vec![Rule::new("", &["secrets"], READ)]
     }
@@ -95,5 +99,29 @@ impl Reconciler for InstanceController {
         now: Timestamp,
     ) -> Report<PostgresInstanceStatus> {
         report::report(instance, outcome, now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// One server that does not answer delays no instance on another server.
+    #[test]
+    fn instances_of_one_server_share_a_lane() {
+        let lane = |name: &str, host: &str, port: u16| {
+            let instance = json!({
+                "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresInstance", "metadata": { "name": name },
+                "spec": { "host": host, "port": port, "adminSecretRef": { "name": name } },
+            });
+            InstanceController::lane(&serde_json::from_value(instance).unwrap())
+        };
+        let first = lane("first", "db", 5432);
+        assert!(first.is_some());
+        assert_eq!(first, lane("second", "db", 5432));
+        assert_ne!(first, lane("third", "db", 5433));
+        assert_ne!(first, lane("fourth", "other", 5432));
     }
 }

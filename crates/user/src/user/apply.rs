@@ -76,16 +76,21 @@ async fn ensure(
     applied.decided = Some(Arc::clone(&decided));
     applied.shown = plan.shown.as_deref().map(show);
     write.apply_all(plan.credentials, &mut applied.written).await?;
+    let mut made = Ok(());
     if let Some(sql) = &plan.sql {
         write.may_write()?;
-        make(setup, wanted, &decided.passwords, sql, applied).await?;
+        made = make(setup, wanted, &decided.passwords, sql, applied).await;
     }
-    if !plan.endings.is_empty() || plan.sql.is_some() {
+    // Also if something else failed after a password was set: the next pass does not know that it replaced another.
+    let set = applied.password_set;
+    if set || (made.is_ok() && (!plan.endings.is_empty() || plan.sql.is_some())) {
         write.may_write()?;
         let (admin, passwords) = (&plan.admin, &decided.passwords);
-        let set = applied.password_set;
-        let ended = sessions::end_due(setup, admin, plan.endings, wanted, passwords, set).await?;
-        applied.changed.extend(ended);
+        let ended = sessions::end_due(setup, admin, plan.endings, wanted, passwords, set).await;
+        made?;
+        applied.changed.extend(ended?);
+    } else {
+        made?;
     }
     write.apply_all(plan.stale, &mut applied.written).await
 }
@@ -136,6 +141,7 @@ async fn make(
         }
         other => other?,
     }
+    pass.applied.password_set = passwords.is_changing();
     pass.create_database(admin, &plan.creation).await?;
     for name in databases_of(wanted) {
         if name != home.database() {
@@ -144,7 +150,6 @@ async fn make(
     }
     let held = std::mem::take(&mut pass.held);
     applied.grants = Some(held);
-    applied.password_set = passwords.is_changing();
     Ok(())
 }
 
@@ -167,8 +172,8 @@ impl Pass<'_> {
             other => other?,
         };
         match Box::pin(self.change(&mut session, address, with_role)).await {
-            Err(Failed::Sql(error)) if with_role && error.met_a_lock() => {
-                let blocked = session.blocked_by(&self.roles()).await?;
+            Err(Failed::Sql(error)) if with_role => {
+                let blocked = sessions::blocked(&session, &self.roles(), error).await?;
                 let pools = &self.setup.pools;
                 let again = Box::pin(self.change(&mut session, address, with_role));
                 Ok(Box::pin(pools.unblock(blocked, again)).await?)
@@ -242,13 +247,9 @@ impl Pass<'_> {
             return Ok(());
         }
         let statements = statements(&changes);
-        match transaction.commit(&statements).await {
-            Err(error) if error.met_a_lock() => {
-                let blocked = session.blocked_by(&self.roles()).await?;
-                let batch = Batch::new(statements);
-                self.setup.pools.unblock(blocked, session.apply(&batch)).await?;
-            }
-            other => drop(other?),
+        if let Err(error) = transaction.commit(&statements).await {
+            let batch = Batch::new(statements);
+            sessions::apply_again(self.setup, &mut session, &batch, &self.roles(), error).await?;
         }
         self.applied
             .changed
@@ -303,7 +304,6 @@ impl Pass<'_> {
             changes.extend(match self.wanted.databases.get(name) {
                 Some(request) => {
                     database::check_extensions(request, &snapshot.contents, &snapshot.catalog)?;
-                    database::check_requirements(request, &snapshot.contents, &snapshot.catalog)?;
                     database::check_schemas(name, request, &snapshot.contents)?;
                     database::diff(
                         name,
@@ -353,8 +353,8 @@ impl Pass<'_> {
 
 /// The server refuses the database, with this oid or with any.
 fn not_created(error: &Error, creation: &Change) -> Problem {
-    let advice = "see what keeps the server from creating it: a template with another encoding, or a database of an earlier \
-                  name that still has its oid, which can be dropped";
+    let advice = "possible causes: the template has another encoding, or a renamed database still has the reserved OID (drop \
+                  that database)";
     let message = format!("{} cannot be created (22023): {error}; {advice}", creation.what);
     Problem::human("DatabaseError", message).caused_by(error.clone())
 }

@@ -20,6 +20,7 @@ use stanchion_kernel::redact::Verdict;
 
 use super::catalog::databases::DatabaseFacts;
 use super::catalog::{Catalog, Reach, RoleFacts, RoleRef};
+use super::powers;
 use super::target::{Before, DatabaseRequest, Identity, Wanted};
 use crate::rules::Whose;
 
@@ -85,19 +86,6 @@ pub(super) fn check_database(
     rules.check_database(name, request, facts)
 }
 
-/// The powerful attributes among these, and their names in a spec.
-fn powers(reach: Reach) -> impl Iterator<Item = (Attribute, &'static str)> {
-    let all = [
-        (reach.superuser, Attribute::Superuser, "superuser"),
-        (reach.replication, Attribute::Replication, "replication"),
-        (reach.bypass_rls, Attribute::BypassRls, "bypassRLS"),
-        (reach.create_role, Attribute::CreateRole, "createRole"),
-    ];
-    all.into_iter()
-        .filter(|(has, ..)| *has)
-        .map(|(_, attribute, name)| (attribute, name))
-}
-
 /// Powerful attributes need the instance's permission.
 fn check_role(role: &Role, allowed: &[Attribute]) -> Result<(), Problem> {
     let asked = Reach {
@@ -106,7 +94,7 @@ fn check_role(role: &Role, allowed: &[Attribute]) -> Result<(), Problem> {
         bypass_rls: role.bypass_rls == Some(true),
         create_role: role.create_role == Some(true),
     };
-    match powers(asked).find(|(attribute, _)| !allowed.contains(attribute)) {
+    match powers::among(asked).find(|(attribute, _)| !allowed.contains(attribute)) {
         None => Ok(()),
         Some((_, name)) => Err(refused(&format!("role.{name}"), name)),
     }
@@ -118,7 +106,7 @@ fn check_memberships(member_of: &[Membership], catalog: &Catalog) -> Result<(), 
     let allowed = &rules.attributes;
     for membership in member_of {
         let role = catalog.existing.get(&membership.role).unwrap_or(&unknown);
-        for (attribute, name) in powers(role.reach) {
+        for (attribute, name) in powers::among(role.reach) {
             if !allowed.contains(&attribute) {
                 let what = format!("memberOf: {:?} comes with {name}, which", membership.role);
                 return Err(refused(&what, name));
@@ -152,7 +140,7 @@ pub(super) struct Claimant<'a> {
     /// The status' record of the role.
     pub before: &'a Before,
     /// Whether an earlier reconcile has named it in the status before it created it.
-    pub announced: bool,
+    pub recorded: bool,
 }
 
 /// The claimant of the role itself.
@@ -162,7 +150,7 @@ pub(super) fn claimant(wanted: &Wanted) -> Claimant<'_> {
         identity: &wanted.identity,
         policy: wanted.existing,
         before: &wanted.before,
-        announced: wanted.before.username.as_ref() == Some(&wanted.username),
+        recorded: wanted.before.username.as_ref() == Some(&wanted.username),
     }
 }
 
@@ -202,7 +190,7 @@ pub(super) fn claim(claimant: &Claimant<'_>, catalog: &Catalog) -> Result<Origin
             }
             Seal::Missing | Seal::Foreign | Seal::Forged => Err(conflict(
                 name,
-                "carries a mark of this object that this operator did not write",
+                "has an ownership mark for this object with an invalid seal",
                 "take the mark out of the role's comment, or choose another username",
             )),
         },
@@ -218,7 +206,7 @@ pub(super) fn claim(claimant: &Claimant<'_>, catalog: &Catalog) -> Result<Origin
 
 impl Claimant<'_> {
     fn knows(&self, oid: u32) -> bool {
-        self.announced && self.before.oid.is_none_or(|known| known == oid)
+        self.recorded && self.before.oid.is_none_or(|known| known == oid)
     }
 
     fn is_proven(&self, oid: u32, catalog: &Catalog) -> bool {
@@ -268,7 +256,7 @@ fn check_powers(name: &str, facts: &RoleFacts, catalog: &Catalog) -> Result<(), 
 fn powers_of(name: &str, facts: &RoleFacts, catalog: &Catalog) -> impl Iterator<Item = (Attribute, String)> {
     let found = catalog.existing.get(name);
     let reach = found.map(|role| role.reach).unwrap_or_default();
-    let all = powers(Reach {
+    let all = powers::among(Reach {
         superuser: facts.superuser || reach.superuser,
         replication: facts.replication || reach.replication,
         bypass_rls: facts.bypass_rls || reach.bypass_rls,
@@ -317,10 +305,9 @@ const FIRST: u32 = 1 << 31;
 /// The oids of the database of this name that the object with this uid creates. The next one is used if one is taken: by
 /// the same database under another name, or by files that a crash of the server has left.
 pub(super) fn database_oids(marks: &Marks, uid: &str, database: &str) -> [u32; 4] {
-    ["", "2", "3", "4"].map(|attempt| {
-        let parts = [uid, database, attempt];
-        let parts = parts.get(..2 + attempt.len()).unwrap_or_default();
-        number(&Sha256::digest(marks.key().mac("oid of a database", parts)))
+    [None, Some("2"), Some("3"), Some("4")].map(|attempt| {
+        let parts: Vec<&str> = [uid, database].into_iter().chain(attempt).collect();
+        number(&Sha256::digest(marks.key().mac("oid of a database", &parts)))
     })
 }
 

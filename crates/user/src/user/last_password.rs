@@ -91,7 +91,7 @@ fn is_stored(password: &Password, stored: &SecretString) -> bool {
     if scram::encoding(&password.value) != Encoding::Clear {
         return stanchion_kernel::redact::same(&password.value, stored);
     }
-    let matches = scram::Rounds::of(1).matches(&password.value, stored.expose_secret());
+    let matches = scram::Rounds::default().matches(&password.value, stored.expose_secret());
     matches.unwrap_or(false)
 }
 

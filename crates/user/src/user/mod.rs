@@ -10,6 +10,7 @@ mod observe;
 mod output;
 mod passwords;
 mod plan;
+mod powers;
 mod report;
 mod rotation;
 mod schemas;

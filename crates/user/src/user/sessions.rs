@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use stanchion_kernel::Problem;
-use stanchion_postgres::{Batch, ConnectionConfig, Error, Query, ReadSession, Row, Session, handover};
+use stanchion_postgres::{
+    Batch, Blocked, ConnectionConfig, Error, Query, ReadSession, Row, Session, handover,
+};
 
 use super::catalog::Unexpected;
 use super::passwords::Passwords;
@@ -130,7 +132,9 @@ pub(super) async fn end_due(
     let mut endings = due;
     if passwords.terminates {
         let mut ended: Vec<&str> = passwords.retiring().map(|login| login.name.as_str()).collect();
-        if !passwords.is_dual() && password_set && passwords.rotated.is_some() {
+        // A later pass may set the password that an earlier one generated: until then the old one opened sessions.
+        let is_new = passwords.rotated.is_some() || passwords.source_changed;
+        if !passwords.is_dual() && password_set && is_new {
             ended.push(&wanted.username);
         }
         endings.retain(|ending| !ended.contains(&ending.role.as_str()));
@@ -161,11 +165,28 @@ pub(super) async fn apply(
     roles: &[&str],
 ) -> Result<(), Error> {
     match session.apply(batch).await {
-        Err(error) if error.met_a_lock() => {
-            let blocked = session.blocked_by(roles).await?;
-            setup.pools.unblock(blocked, session.apply(batch)).await?;
-            Ok(())
-        }
-        other => other.map(drop),
+        Err(error) => apply_again(setup, session, batch, roles, error).await,
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Applies a change of these roles after this error, if it was a lock.
+pub(super) async fn apply_again(
+    setup: &Setup,
+    session: &mut Session,
+    batch: &Batch,
+    roles: &[&str],
+    error: Error,
+) -> Result<(), Error> {
+    let blocked = blocked(session, roles, error).await?;
+    setup.pools.unblock(blocked, session.apply(batch)).await.map(drop)
+}
+
+/// The session that a lock on one of these roles made fail; any other error is returned.
+pub(super) async fn blocked(session: &Session, roles: &[&str], error: Error) -> Result<Blocked, Error> {
+    if error.met_a_lock() {
+        session.blocked_by(roles).await
+    } else {
+        Err(error)
     }
 }

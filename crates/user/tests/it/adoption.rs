@@ -146,3 +146,39 @@ async fn a_lost_mark_is_put_back() {
     env.gone("alice").await;
     assert!(!env.has_role(&role).await);
 }
+
+/// In a schema without tables an adopted role already has a privilege on all of them. What the operator grants there is still
+/// its own, and goes with the request or with the object.
+#[tokio::test]
+async fn an_adopted_role_loses_what_it_was_granted_in_an_empty_schema() {
+    let env = TestEnv::new(any()).await;
+    let _operator = env.operator().await;
+    let request = |words: &[&str]| json!({ "privileges": words, "existingRolePolicy": "Adopt" });
+    let mut roles = Vec::new();
+    for name in ["withdrawn", "deleted"] {
+        let role = role_name();
+        env.database
+            .execute(&format!("CREATE ROLE {role} LOGIN PASSWORD 'old'"))
+            .await;
+        env.password(name, "p").await;
+        env.user(name, &role, request(&["READ"])).await;
+        env.ready(name).await;
+        roles.push(role);
+    }
+    env.database
+        .execute("CREATE TABLE public.t (n int); CREATE SEQUENCE public.s")
+        .await;
+    let read = "SELECT FROM public.t; SELECT last_value FROM public.s";
+    for role in &roles {
+        assert!(env.can(role, "p", read).await);
+    }
+    env.user("withdrawn", &roles[0], request(&["CONNECT"])).await;
+    env.ready("withdrawn").await;
+    env.delete("deleted").await;
+    env.gone("deleted").await;
+    for role in &roles {
+        for on in ["SELECT FROM public.t", "SELECT last_value FROM public.s"] {
+            assert!(!env.can(role, "p", on).await, "{on}");
+        }
+    }
+}

@@ -13,7 +13,7 @@ async fn a_creation_killed_at_any_write_is_finished() {
     let report = crash_at_every_write(UserScenario::Create).await;
     assert_eq!(
         report.writes, 3,
-        "the finalizer, the announcement, the status: {report}"
+        "the finalizer, the status before the changes, the status after them: {report}"
     );
 }
 

@@ -138,13 +138,13 @@ async fn an_owner_keeps_what_comes_with_the_database() {
     env.gone("alice").await;
 }
 
-/// Killed between the announcement of a database and its creation; somebody else creates it, and keeps it.
+/// Killed between the status that records a database and its creation; somebody else creates it, and keeps it.
 #[tokio::test]
 async fn a_database_that_somebody_else_made_stays() {
     let env = TestEnv::new(any()).await;
     let role = role_name();
     let name = format!("{role}_db");
-    // The finalizer and the announcement.
+    // The finalizer, and the status that records what follows.
     let faults = Faults::new().with(Rule::write(2, Fault::Cut(CutPoint::Unanswered)));
     let operator = env.operator_with(&faults).await;
     env.password("alice", "p").await;

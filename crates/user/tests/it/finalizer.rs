@@ -101,7 +101,7 @@ async fn an_object_without_a_role_is_deleted_without_cleanup() {
 async fn a_role_that_is_not_in_the_status_yet_is_found_again() {
     TestEnv::on_each_kind(async |env| {
         let role = role_name();
-        // The finalizer, the announcement, and then the status.
+        // The finalizer, the status before the changes, and then the one after them.
         let faults = Faults::new().with(Rule::write(3, Fault::Cut(CutPoint::Before)));
         let operator = env.operator_with(&faults).await;
         env.password("dan", "secret").await;
@@ -170,15 +170,17 @@ async fn a_foreign_finalizer_is_left_alone() {
 async fn deletion_during_creation_drops_the_role() {
     let env = TestEnv::new(any()).await;
     let role = role_name();
-    let announcement = |call: &Call| call.target.subresource == "status";
-    let slow = Rule::when(announcement, Fault::Delay(Duration::from_secs(1))).times(1);
+    let status_write = |call: &Call| call.target.subresource == "status";
+    let slow = Rule::when(status_write, Fault::Delay(Duration::from_secs(1))).times(1);
     let faults = Faults::new().with(slow);
     let _operator = env.operator_with(&faults).await;
     env.password("fia", "secret").await;
     env.user("fia", &role, json!({})).await;
-    wait::eventually(WAIT_TIMEOUT, "the announcement to be under way", async || {
-        faults.calls().iter().any(announcement)
-    })
+    wait::eventually(
+        WAIT_TIMEOUT,
+        "the first status write to be under way",
+        async || faults.calls().iter().any(status_write),
+    )
     .await;
     env.delete("fia").await;
     env.gone("fia").await;

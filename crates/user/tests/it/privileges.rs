@@ -193,3 +193,50 @@ async fn grants_of_third_parties_block_no_change() {
     })
     .await;
 }
+
+/// What the owner granted stays where the administrator's REVOKE takes its own grants, and keeps nothing else from being
+/// changed: PostgreSQL revokes the grants of one grantor, and prefers the administrator to the owner.
+#[tokio::test]
+async fn grants_of_the_owner_block_no_change() {
+    for version in versions() {
+        for member in [false, true] {
+            let env = TestEnv::plain(version).await;
+            let (role, owner, database) = (role_name(), env.group("").await, env.database.name());
+            let admin = env.admin().user().to_owned();
+            let setup = format!(
+                "ALTER DATABASE {database} OWNER TO {owner}; ALTER SCHEMA public OWNER TO {owner}; SET ROLE {owner}; \
+                 CREATE TABLE public.t (n int); GRANT CONNECT, TEMPORARY ON DATABASE {database} TO {admin} WITH GRANT OPTION; \
+                 GRANT USAGE ON SCHEMA public TO {admin} WITH GRANT OPTION; GRANT SELECT ON public.t TO {admin} WITH GRANT OPTION"
+            );
+            env.database.execute(&setup).await;
+            if member {
+                env.database.execute(&format!("GRANT {owner} TO {admin}")).await;
+            }
+            let _operator = env.operator().await;
+            env.password("alice", "first").await;
+            let spec = |words: &[&str]| json!({ "privileges": words });
+            env.user("alice", &role, spec(&["CONNECT", "SELECT"])).await;
+            env.ready("alice").await;
+            let given = format!(
+                "SET ROLE {owner}; GRANT CONNECT ON DATABASE {database} TO {role}; GRANT USAGE ON SCHEMA public TO {role}; \
+                 GRANT SELECT ON public.t TO {role}"
+            );
+            env.database.execute(&given).await;
+            let grantors = format!(
+                "SELECT concat_ws(' ', \
+                   (SELECT string_agg(a.grantor::regrole::text, ',') FROM pg_database, aclexplode(datacl) a \
+                    WHERE datname = '{database}' AND a.grantee = '{role}'::regrole AND a.privilege_type = 'CONNECT'), \
+                   (SELECT string_agg(a.grantor::regrole::text, ',') FROM pg_namespace, aclexplode(nspacl) a \
+                    WHERE nspname = 'public' AND a.grantee = '{role}'::regrole), \
+                   (SELECT string_agg(a.grantor::regrole::text, ',') FROM pg_class, aclexplode(relacl) a \
+                    WHERE relname = 't' AND a.grantee = '{role}'::regrole))"
+            );
+            env.user("alice", &role, spec(&["TEMPORARY"])).await;
+            env.password("alice", "second").await;
+            let what = format!("the new password on {version}, member: {member}");
+            wait::eventually(WAIT_TIMEOUT, &what, async || env.logs_in(&role, "second").await).await;
+            env.ready("alice").await;
+            assert_eq!(env.one(&grantors).await, [owner.as_str(); 3].join(" "), "{what}");
+        }
+    }
+}

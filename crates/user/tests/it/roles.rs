@@ -222,3 +222,47 @@ async fn reverting_a_role_works_or_reports_why_not() {
     env.look_again(&operator, "alice").await;
     assert_eq!(env.sql_writes()[writes..], [] as [String; 0]);
 }
+
+/// What the operator does not revert when it leaves the spec is in the condition.
+#[tokio::test]
+async fn what_stays_after_its_field_is_reported() {
+    let env = TestEnv::new(any()).await;
+    let (role, _operator) = (role_name(), env.operator().await);
+    let made = format!("{role}_db");
+    env.password("alice", "p").await;
+    let request = |revoke: bool, more: serde_json::Value| {
+        json!({
+            "database": made, "role": more,
+            "createDatabase": { "enabled": true, "revokePublic": revoke, "deletionPolicy": "Delete" },
+        })
+    };
+    let set = json!({ "createDatabase": true, "connectionLimit": 3 });
+    env.user("alice", &role, request(true, set)).await;
+    let user = env.ready("alice").await;
+    assert_eq!(message(&user, "PrivilegesSynced"), "");
+    env.user(
+        "alice",
+        &role,
+        request(false, json!({ "createDatabase": null, "connectionLimit": null })),
+    )
+    .await;
+    let user = env.ready("alice").await;
+    let said = message(&user, "PrivilegesSynced");
+    for part in [
+        format!("PUBLIC lacks CONNECT, TEMPORARY on database {made}"),
+        "does not set `role.createDatabase`".to_owned(),
+        "does not set `role.connectionLimit`".to_owned(),
+    ] {
+        assert!(said.contains(&part), "{said}");
+    }
+    let undo = format!(
+        "GRANT CONNECT, TEMPORARY ON DATABASE {made} TO PUBLIC; ALTER ROLE {role} NOCREATEDB CONNECTION LIMIT -1"
+    );
+    env.database.execute(&undo).await;
+    env.annotate("alice", "db.example.com/reconcile-at", "again")
+        .await;
+    env.until("alice", |user| message(user, "PrivilegesSynced").is_empty())
+        .await;
+    env.delete("alice").await;
+    env.gone("alice").await;
+}

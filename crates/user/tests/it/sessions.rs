@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::json;
+use stanchion_testkit::postgres::{ADMIN, ADMIN_PASSWORD};
 use stanchion_testkit::wait;
 
 use super::passwords::{generated, password};
@@ -76,6 +77,36 @@ async fn a_session_that_outlived_its_password_ends() {
                 "that of the new password stays"
             );
         }
+    })
+    .await;
+}
+
+/// A lock delays the new password: until it is set, the old one opens sessions, which end with it.
+#[tokio::test]
+async fn a_session_that_an_old_password_opens_while_the_new_one_waits_ends() {
+    TestEnv::on_each_kind(async |env| {
+        let (role, _operator) = (role_name(), env.operator().await);
+        env.user("alice", &role, generated(&json!({ "terminateSessions": true })))
+            .await;
+        env.ready("alice").await;
+        let old = env.values("alice-credentials").await["password"].clone();
+        let server = env.database.server();
+        let lock = server.connect(ADMIN, ADMIN_PASSWORD, "postgres").await.unwrap();
+        let keep = format!("BEGIN; ALTER ROLE {role} CONNECTION LIMIT 5");
+        lock.batch_execute(&keep).await.unwrap();
+        env.annotate("alice", "db.example.com/rotate-at", &Timestamp::now().to_string())
+            .await;
+        // The pass that generated the password has failed, and another one sets it.
+        env.condition("alice", "PasswordSynced", "False", "Pending").await;
+        let new = env.values("alice-credentials").await["password"].clone();
+        assert_ne!(new, old);
+        let session = env.database.connect(&role, &old).await.unwrap();
+        lock.batch_execute("ROLLBACK").await.unwrap();
+        wait::eventually(WAIT_TIMEOUT, "the end of the session", async || {
+            session.is_closed()
+        })
+        .await;
+        assert!(env.logs_in(&role, &new).await && !env.logs_in(&role, &old).await);
     })
     .await;
 }

@@ -24,6 +24,29 @@ macro_rules! exploded {
         )
     };
 }
+
+/// Whether a REVOKE of the administrator takes the grant `a` from the list of an object. PostgreSQL revokes the grants of
+/// one grantor: a superuser and the owner act as the owner, and everybody else as themselves if they have the grant option,
+/// or else as the owner if they are a member of it.
+macro_rules! revocable {
+    ($owner:literal, $acl:literal) => {
+        concat!(
+            "a.grantor = (SELECT CASE WHEN me.rolsuper OR me.oid = ",
+            $owner,
+            " THEN ",
+            $owner,
+            " WHEN EXISTS (SELECT FROM ",
+            exploded!($acl),
+            " o WHERE o.grantee = me.oid AND o.is_grantable AND o.privilege_type = a.privilege_type) THEN me.oid \
+              WHEN pg_catalog.pg_has_role(",
+            $owner,
+            ", 'USAGE') THEN ",
+            $owner,
+            " ELSE me.oid END FROM pg_catalog.pg_roles me WHERE me.rolname = current_user)"
+        )
+    };
+}
+
 /// Properties of a database.
 #[derive(Clone, Debug)]
 pub struct DatabaseFacts {
@@ -57,9 +80,13 @@ const DATABASES: &str = concat!(
        coalesce(pg_catalog.shobj_description(d.datdba, 'pg_authid'), ''), coalesce(held.revocable, '{}') \
      FROM pg_catalog.pg_database d CROSS JOIN LATERAL ( \
        SELECT pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee <> 0) AS ours, \
-              pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee <> 0 \
-                AND a.grantor IN (d.datdba, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user))) AS revocable, \
-              pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee = 0) AS public FROM ",
+              pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee = 0) AS public, \
+              pg_catalog.array_agg(a.privilege_type) FILTER (WHERE a.grantee <> 0 AND ",
+    revocable!(
+        "d.datdba",
+        "coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))"
+    ),
+    ") AS revocable FROM ",
     exploded!("coalesce(d.datacl, pg_catalog.acldefault('d', d.datdba))"),
     " a WHERE a.grantee IN (0, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2))) held \
      WHERE d.datname = ANY ($1)"
@@ -107,9 +134,9 @@ pub struct Contents {
     pub extensions: BTreeSet<String>,
     /// What the role holds: a privilege on a schema's tables counts if no table lacks it.
     pub held: BTreeSet<Held>,
-    /// What a REVOKE of the administrator takes: a privilege that the owner or the administrator granted on the schema, or
-    /// on any of its tables, sequences and functions. A grant must cover all of them, and a revocation must leave none. What
-    /// a third party granted stays: only it could revoke that.
+    /// What a REVOKE of the administrator takes: a privilege on the schema, or on any of its tables, sequences and functions,
+    /// whose grantor the administrator acts as. A grant must cover all of them, and a revocation must leave none. What
+    /// another grantor granted stays: only that one could revoke it.
     pub partly: BTreeSet<Held>,
     /// Whether PUBLIC may create in the schema `public`.
     pub public_creates: bool,
@@ -149,9 +176,14 @@ const PUBLIC_CREATES: &str = concat!(
     " a WHERE n.nspname = 'public' AND a.grantee = 0 AND a.privilege_type = 'CREATE')"
 );
 
+/// The last column says whether a REVOKE takes the privilege.
 const ON_SCHEMAS: &str = concat!(
-    "SELECT 'Schema', n.nspname::pg_catalog.text, NULL::pg_catalog.text, a.privilege_type \
-     FROM pg_catalog.pg_namespace n, ",
+    "SELECT 'Schema', n.nspname::pg_catalog.text, NULL::pg_catalog.text, a.privilege_type, ",
+    revocable!(
+        "n.nspowner",
+        "coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))"
+    ),
+    " FROM pg_catalog.pg_namespace n CROSS JOIN LATERAL ",
     exploded!("coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))"),
     " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND n.nspname = ANY ($1)"
 );
@@ -183,23 +215,14 @@ const ON_FUNCTIONS: &str = concat!(
     " a WHERE a.grantee = r.oid AND a.privilege_type = 'EXECUTE'))"
 );
 
-/// The grants of the owner or of the administrator on the schemas themselves.
-const ON_ANY_SCHEMA: &str = concat!(
-    "SELECT DISTINCT 'Schema', n.nspname::pg_catalog.text, NULL::pg_catalog.text, a.privilege_type \
-     FROM pg_catalog.pg_namespace n CROSS JOIN LATERAL ",
-    exploded!("coalesce(n.nspacl, pg_catalog.acldefault('n', n.nspowner))"),
-    " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND n.nspname = ANY ($1) \
-      AND a.grantor IN (n.nspowner, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user))"
-);
-
 const ON_ANY_RELATION: &str = concat!(
     "SELECT DISTINCT CASE c.relkind WHEN 'S' THEN 'Sequences' ELSE 'Tables' END, n.nspname::pg_catalog.text, \
        NULL::pg_catalog.text, a.privilege_type \
      FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace CROSS JOIN LATERAL ",
     exploded!("c.relacl"),
     " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND a.grantee <> c.relowner \
-      AND a.grantor IN (c.relowner, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)) \
-      AND n.nspname = ANY ($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')"
+      AND n.nspname = ANY ($1) AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S') AND ",
+    revocable!("c.relowner", "c.relacl")
 );
 
 const ON_ANY_FUNCTION: &str = concat!(
@@ -207,8 +230,8 @@ const ON_ANY_FUNCTION: &str = concat!(
      FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace CROSS JOIN LATERAL ",
     exploded!("p.proacl"),
     " a WHERE a.grantee = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = $2) AND a.grantee <> p.proowner \
-      AND a.grantor IN (p.proowner, (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)) \
-      AND n.nspname = ANY ($1)"
+      AND n.nspname = ANY ($1) AND ",
+    revocable!("p.proowner", "p.proacl")
 );
 
 const DEFAULTS: &str = concat!(
@@ -231,7 +254,6 @@ pub(crate) fn queries(role: &str, schemas: &[String]) -> Vec<Query> {
         DEFAULTS,
         ON_RELATIONS,
         ON_FUNCTIONS,
-        ON_ANY_SCHEMA,
         ON_ANY_RELATION,
         ON_ANY_FUNCTION,
     ];
@@ -256,20 +278,22 @@ pub(crate) fn answer(viewer: &Viewer, results: &[Vec<Row>]) -> Result<Contents, 
         schemas,
         extensions,
         public,
+        on_schemas,
         held @ ..,
-        any_schema,
         any_relation,
         any_function,
     ] = results
     else {
         return Err(Unexpected);
     };
-    let all = |rows: &[&Vec<Row>]| {
-        rows.iter()
-            .flat_map(|rows| rows.iter())
-            .map(one)
-            .collect::<Result<_, _>>()
-    };
+    let mut revocable = Vec::new();
+    for row in on_schemas {
+        if row.try_get(4)? {
+            revocable.push(row);
+        }
+    }
+    let held = on_schemas.iter().chain(held.iter().flatten());
+    let partly = revocable.into_iter().chain(any_relation).chain(any_function);
     Ok(Contents {
         schemas: schemas
             .iter()
@@ -280,8 +304,8 @@ pub(crate) fn answer(viewer: &Viewer, results: &[Vec<Row>]) -> Result<Contents, 
             .map(|row| row.try_get(0))
             .collect::<Result<_, _>>()?,
         public_creates: public.first().ok_or(Unexpected)?.try_get(0)?,
-        held: all(&held.iter().collect::<Vec<_>>())?,
-        partly: all(&[any_schema, any_relation, any_function])?,
+        held: held.map(one).collect::<Result<_, _>>()?,
+        partly: partly.map(one).collect::<Result<_, _>>()?,
     })
 }
 

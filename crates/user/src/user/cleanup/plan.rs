@@ -81,14 +81,14 @@ pub(super) fn disposition(cleanup: &CleanupTarget, role: &CleanupRole) -> Option
     let found = facts.mark.as_ref()?;
     let mark = &found.mark;
     let before = &cleanup.before;
-    let announced = [&before.username, &before.active_login]
+    let recorded = [&before.username, &before.active_login]
         .into_iter()
         .flatten()
         .chain(&before.retiring_logins)
         .any(|known| *known == role.name);
     // A mark of an earlier version counts if the status names the role, too.
     let is_main = before.username.as_ref() == Some(&role.name);
-    let known = announced && (!is_main || before.oid.is_none_or(|oid| oid == facts.oid));
+    let known = recorded && (!is_main || before.oid.is_none_or(|oid| oid == facts.oid));
     let ours = found.seal == Seal::Valid || (found.is_unproven() && known);
     if !ours || !cleanup.identity.owns(mark) {
         return None;
@@ -195,7 +195,7 @@ pub(super) enum NewOwner<'a> {
 }
 
 impl<'a> NewOwner<'a> {
-    /// The heir in a database, given the roles that have its keeper's names. A role whose seal cannot be checked gets
+    /// The new owner in a database, given the roles that have its keeper's names. A role whose seal cannot be checked gets
     /// nothing, and another keeper takes its place: a lost key must not keep objects from being deleted.
     pub(super) fn of(
         cleanup: &'a CleanupTarget,

@@ -128,12 +128,18 @@ pub(crate) fn check_schemas(
     }
 }
 
-/// Missing extensions are created if PostgreSQL trusts them, or the instance allows them.
+/// Whether the missing extensions may be created, and can be.
 pub(crate) fn check_extensions(
     request: &DatabaseRequest,
     contents: &Contents,
     catalog: &Catalog,
 ) -> Result<(), Problem> {
+    check_trust(request, contents, catalog)?;
+    check_requirements(request, contents, catalog)
+}
+
+/// Missing extensions are created if PostgreSQL trusts them, or the instance allows them.
+fn check_trust(request: &DatabaseRequest, contents: &Contents, catalog: &Catalog) -> Result<(), Problem> {
     let rules = &catalog.viewer.rules;
     let mut missing = request.extensions.difference(&contents.extensions);
     // The server refuses an extension that it does not have.
@@ -151,7 +157,7 @@ pub(crate) fn check_extensions(
 }
 
 /// What a missing extension requires must be in the database already, or in the spec.
-pub(crate) fn check_requirements(
+fn check_requirements(
     request: &DatabaseRequest,
     contents: &Contents,
     catalog: &Catalog,

@@ -232,7 +232,8 @@ fn is_in(held: &BTreeSet<Held>, grant: &AppliedGrant, word: &str) -> bool {
 }
 
 /// The part of `wanted` that the operator may revoke later. A role that existed before may already hold some of it:
-/// that stays, unless an earlier reconcile granted it.
+/// that stays, unless an earlier reconcile granted it. Where a schema has no tables, the role holds a privilege on all of
+/// them, but nobody granted it.
 pub(crate) fn ours(
     wanted: Vec<AppliedGrant>,
     before: &[AppliedGrant],
@@ -247,8 +248,13 @@ pub(crate) fn ours(
     let mut ours = wanted;
     for grant in &mut ours {
         let mut words = std::mem::take(&mut grant.privileges);
-        let had =
-            |word: &str| is_held(grant, word, facts, contents) || is_on_any(grant, word, facts, contents);
+        let of_many = matches!(
+            grant.kind,
+            GrantKind::Tables | GrantKind::Sequences | GrantKind::Functions
+        );
+        let had = |word: &str| {
+            is_on_any(grant, word, facts, contents) || (!of_many && is_held(grant, word, facts, contents))
+        };
         words.retain(|word| given(grant, word) || !had(word));
         grant.privileges = words;
     }

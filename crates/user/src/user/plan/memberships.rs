@@ -220,7 +220,7 @@ pub(crate) fn login(wanted: &Wanted, login: &Login, dual: bool) -> Result<Vec<Ch
         identity: &wanted.identity,
         policy: ExistingRolePolicy::Fail,
         before: &unknown,
-        announced: wanted.before.active_login.as_ref() == Some(&login.name)
+        recorded: wanted.before.active_login.as_ref() == Some(&login.name)
             || wanted.before.retiring_logins.contains(&login.name),
     };
     let facts = login.catalog.role.as_ref();

@@ -251,7 +251,6 @@ pub(super) fn differences(
         match (current.catalog.databases.get(name), current.contents.get(name)) {
             (Some(facts), Some(contents)) => {
                 database::check_extensions(request, contents, &current.catalog)?;
-                database::check_requirements(request, contents, &current.catalog)?;
                 changes.extend(database::diff(
                     name,
                     wanted,

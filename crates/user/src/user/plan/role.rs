@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use stanchion_api::instance::Attribute;
 use stanchion_api::user::Role;
 use stanchion_kernel::Problem;
-use stanchion_kernel::marks::{Bearer, Mark, Origin};
+use stanchion_kernel::marks::{Bearer, Mark};
 use stanchion_postgres::{Statement, handover};
 
 use super::{About, Change, memberships, parameters};
-use crate::rules::Side;
 use crate::user::catalog::{Catalog, RoleFacts};
 use crate::user::guards::{claim, claimant};
 use crate::user::passwords::{PasswordChange, Passwords};
+use crate::user::powers;
 use crate::user::target::Wanted;
 
 /// The differences of the role: itself, its parameters, its memberships, and its two logins if it has them.
@@ -135,7 +134,7 @@ pub(crate) fn diff(request: &RoleRequest<'_>, catalog: &Catalog) -> Vec<Change> 
     let mut statement = Statement::new(verb).ident(request.name);
     let mut differs: Vec<&str> = Vec::new();
     for (name, keyword, wanted, fact) in switches(request, facts) {
-        let wanted = wanted.or_else(|| is_forbidden(name, request, catalog).then_some(false));
+        let wanted = wanted.or_else(|| powers::is_taken(name, request.mark.origin, catalog).then_some(false));
         if let Some(wanted) = wanted
             && wanted != fact
         {
@@ -184,24 +183,6 @@ pub(crate) fn diff(request: &RoleRequest<'_>, catalog: &Catalog) -> Vec<Change> 
     changes.extend(comment(request, catalog));
     changes
 }
-
-/// Whether a role that the operator created may not have this power: its instance allowed it once, or somebody else gave
-/// it. No instance allows powers on the default server, so what a role has there is a person's decision.
-fn is_forbidden(name: &str, request: &RoleRequest<'_>, catalog: &Catalog) -> bool {
-    let rules = &catalog.viewer.rules;
-    let power = POWERS.iter().find(|(power, _)| *power == name);
-    request.mark.origin == Origin::Created
-        && rules.side != Side::Default
-        && power.is_some_and(|(_, attribute)| !rules.attributes.contains(attribute))
-}
-
-/// The attributes that an instance has to allow.
-const POWERS: [(&str, Attribute); 4] = [
-    ("createRole", Attribute::CreateRole),
-    ("replication", Attribute::Replication),
-    ("bypassRLS", Attribute::BypassRls),
-    ("superuser", Attribute::Superuser),
-];
 
 /// PostgreSQL stores microseconds.
 fn microseconds(time: Timestamp) -> i64 {

@@ -11,7 +11,7 @@ use stanchion_kernel::Report;
 use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::events::EventRecord;
 
-use super::{UserOutcome, password};
+use super::{UserOutcome, leftovers, password};
 use crate::user::apply::Applied;
 use crate::user::guards;
 use crate::user::observe::{Current, Observed};
@@ -136,11 +136,11 @@ fn made(
     status.adopted = Some(adopted);
     status.credentials_secret_name = wanted.credentials.as_ref().map(|secret| secret.name.clone());
     let secret = status.credentials_secret_name.as_ref();
-    status.stale_secrets = match wanted.before.credentials_secrets.iter() {
-        known if decided.passwords.keeps_secrets() => {
-            known.filter(|known| Some(*known) != secret).cloned().collect()
-        }
-        _ => Vec::new(),
+    status.stale_secrets = if decided.passwords.keeps_secrets() {
+        let known = wanted.before.credentials_secrets.iter();
+        known.filter(|known| Some(*known) != secret).cloned().collect()
+    } else {
+        Vec::new()
     };
     match &applied.grants {
         Some(grants) => status.grants.clone_from(grants),
@@ -210,8 +210,10 @@ pub(super) struct Drift<'a> {
     left: &'a [Change],
     /// Detected and corrected, in the terms of the spec.
     corrected: &'a [String],
-    /// Databases that the role owns although the spec does not say so.
-    owns: Vec<String>,
+    /// What the spec does not ask for, and the operator leaves.
+    unset: Vec<String>,
+    /// Powers that the instance does not allow, and the administrator cannot take.
+    forbidden: Vec<String>,
     /// Whether the role itself is missing, and stays so.
     role_gone: bool,
 }
@@ -225,7 +227,8 @@ impl<'a> Drift<'a> {
             mode: wanted.drift,
             left: &decided.left,
             corrected: if drifting { &facts.applied.changed } else { &[] },
-            owns: owns(wanted, facts.current),
+            unset: leftovers::unset(wanted, facts.current),
+            forbidden: leftovers::forbidden(wanted, facts.current),
             role_gone: !decided.left.is_empty() && facts.current.catalog.role.is_none(),
         }
     }
@@ -241,14 +244,13 @@ impl<'a> Drift<'a> {
 
     fn report(&self, status: &mut PostgresUserStatus, conditions: &mut Conditions, now: Timestamp) {
         let (truth, reason) = match (self.concerns(About::Privileges), self.mode) {
+            (false, _) if !self.forbidden.is_empty() => (Truth::False, "InsufficientPrivilege"),
             (false, _) => (Truth::True, "Granted"),
             (true, DriftMode::Ignore) => (Truth::Unknown, "Ignored"),
             (true, _) => (Truth::False, DRIFTED),
         };
         let mut privileges = self.words(|change| change.about == About::Privileges);
-        privileges.extend(self.owns.iter().map(|name| {
-            format!("the role owns database {name}, which the spec does not say; ALTER DATABASE OWNER TO another role changes it")
-        }));
+        privileges.extend(self.forbidden.iter().chain(&self.unset).cloned());
         conditions.set(
             condition::PRIVILEGES_SYNCED,
             truth,
@@ -302,16 +304,6 @@ impl<'a> Drift<'a> {
         let chosen = self.left.iter().filter(|change| chosen(change));
         chosen.map(|change| change.what.clone()).collect()
     }
-}
-
-/// Ownership cannot be reverted: the previous owner of the database is unknown.
-fn owns(wanted: &Wanted, current: &Current) -> Vec<String> {
-    let asked = |name: &String| wanted.databases.get(name).is_some_and(|request| request.owner);
-    let databases = current.catalog.databases.iter();
-    databases
-        .filter(|(name, facts)| facts.owner == wanted.username && !asked(name))
-        .map(|(name, _)| name.clone())
-        .collect()
 }
 
 /// `since` keeps the time when the same drift was first detected.

@@ -1,6 +1,7 @@
 //! Builds the status.
 
 mod ensure;
+mod leftovers;
 #[cfg(test)]
 mod tests;
 
@@ -100,12 +101,12 @@ pub(super) fn pre_apply_status(
     plan: &Plan,
 ) -> Option<PostgresUserStatus> {
     match plan {
-        Plan::Ensure(plan) if !plan.is_idle() => Some(announced(user, wanted, plan)),
+        Plan::Ensure(plan) if !plan.is_idle() => Some(recorded(user, wanted, plan)),
         Plan::Ensure(_) | Plan::LockOut(..) => None,
     }
 }
 
-fn announced(user: &PostgresUser, wanted: &Wanted, plan: &EnsurePlan) -> PostgresUserStatus {
+fn recorded(user: &PostgresUser, wanted: &Wanted, plan: &EnsurePlan) -> PostgresUserStatus {
     let mut status = user.status.clone().unwrap_or_default();
     if status.created != Some(true) {
         status.phase = Some(Phase::Creating);

@@ -107,5 +107,5 @@ async fn a_mark_cannot_be_moved() {
         .await;
     env.look_again(&operator, "alice").await;
     let user = env.condition("alice", "Ready", "False", "RoleConflict").await;
-    assert!(message(&user, "Ready").contains("did not write"), "{user:?}");
+    assert!(message(&user, "Ready").contains("invalid seal"), "{user:?}");
 }

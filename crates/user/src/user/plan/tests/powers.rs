@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use stanchion_postgres::server::Attributes;
 
 use super::fixture::{current, granted_by, made, shown, wanted};
 use crate::user::catalog::databases::Contents;
 use crate::user::catalog::{MembershipFacts, MembershipGrant};
-use crate::user::passwords::Passwords;
+use crate::user::passwords::{PasswordChange, Passwords};
 use crate::user::plan::role;
+use crate::user::powers;
 
 #[test]
 fn a_power_that_the_instance_does_not_allow_goes() {
@@ -39,6 +41,63 @@ fn a_power_that_the_instance_does_not_allow_goes() {
         "an adopted role keeps what it had"
     );
     assert_eq!(catalog(false, false), [] as [String; 0], "no object gave it");
+}
+
+/// The statement that takes a power fails where the administrator lacks the right to it, and a new password with it.
+#[test]
+fn a_power_that_the_administrator_cannot_take_stays_and_blocks_no_password() {
+    let request = wanted(&json!({}));
+    let spec: stanchion_api::instance::PostgresInstanceSpec =
+        serde_json::from_value(json!({ "host": "db", "adminSecretRef": { "name": "s" } })).unwrap();
+    let plan = |request: &crate::user::target::Wanted, version: u32, ours: &[&str]| {
+        let mut catalog = made(version);
+        let has = |name: &str| ours.contains(&name);
+        catalog.server.attributes = Attributes {
+            superuser: has("superuser"),
+            create_role: true,
+            bypass_rls: has("bypassRLS"),
+            replication: has("replication"),
+            ..Attributes::default()
+        };
+        if let Some(role) = &mut catalog.role {
+            (
+                role.superuser,
+                role.replication,
+                role.bypass_rls,
+                role.create_role,
+            ) = (true, true, true, true);
+        }
+        catalog.viewer.rules = Arc::new(crate::rules::Rules::of_instance("ns", "ns", &spec));
+        let passwords = Passwords {
+            main: Some(PasswordChange::Set("SCRAM-SHA-256$secret".into())),
+            ..Passwords::default()
+        };
+        let changes = role::changes(request, &catalog, &passwords).unwrap();
+        let altered = changes.iter().map(|change| change.statement.to_string());
+        let altered: Vec<_> = altered.filter(|sql| sql.starts_with("ALTER")).collect();
+        (altered.join("; "), powers::kept(request, &catalog))
+    };
+    let takes = |version, ours: &[&str]| plan(&request, version, ours);
+    let sets = |what: &str| format!(r#"ALTER ROLE "alice"{what} PASSWORD '[redacted]'"#);
+    let all = " NOCREATEROLE NOREPLICATION NOBYPASSRLS NOSUPERUSER";
+    assert_eq!(takes(150_000, &["superuser"]), (sets(all), vec![]));
+    assert_eq!(
+        takes(150_000, &["bypassRLS", "replication"]),
+        (
+            sets(" NOCREATEROLE"),
+            vec!["superuser", "replication", "bypassRLS"]
+        )
+    );
+    assert_eq!(
+        takes(160_000, &["bypassRLS"]),
+        (
+            sets(" NOCREATEROLE NOBYPASSRLS"),
+            vec!["superuser", "replication"]
+        )
+    );
+    // What the spec takes is tried, and the server's refusal is reported.
+    let explicit = wanted(&json!({ "role": { "bypassRLS": false } }));
+    assert_eq!(plan(&explicit, 150_000, &[]).0, sets(" NOCREATEROLE NOBYPASSRLS"));
 }
 
 #[test]
