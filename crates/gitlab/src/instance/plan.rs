@@ -234,6 +234,7 @@ impl Planner<'_> {
             spec: &wanted.spec,
             profile: &profile.unwrap_or_default(),
             step_values: &inputs.upgrade.now.values,
+            written: &self.prerequisites.written,
             chart: &ChartVersion::of(version),
             psql: inputs.postgres,
             redis: inputs.redis,
