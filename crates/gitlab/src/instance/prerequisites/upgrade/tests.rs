@@ -320,9 +320,9 @@ fn with_login(current: &mut Current) -> &'static str {
     "db:5432/gitlabhq_production"
 }
 
-fn record(ran: Option<Version>, begun: Option<Version>, database: &str) -> Option<ConfigMap> {
+fn record(ran: Option<Version>, begun: Option<Version>, database: &str) -> ConfigMap {
     let record = Versions { ran, begun }.object("shop", database).unwrap();
-    Some(serde_json::from_value(record).unwrap())
+    serde_json::from_value(record).unwrap()
 }
 
 /// A database outlives its instance, and so does the record of its version.
@@ -331,19 +331,19 @@ fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
     let mut current = current();
     let here = with_login(&mut current);
     let newest = Some(Version::new(18, 2, 8));
-    current.record = record(newest, None, here);
+    current.record = Some(record(newest, None, here));
     let refused = find(&at("17"), &current, None);
     assert_eq!(reason(&refused), "UpgradeBlocked");
     let words = refused.unwrap_err().message;
     assert!(words.contains("ConfigMap shop-gitlab-installed"), "{words}");
     assert_eq!(reason(&find(&at("18"), &current, None)), "");
-    current.record = record(newest, None, "other:5432/gitlabhq_production");
+    current.record = Some(record(newest, None, "other:5432/gitlabhq_production"));
     assert_eq!(
         reason(&find(&at("17"), &current, None)),
         "",
         "another database has another history"
     );
-    current.record = record(newest, None, here);
+    current.record = Some(record(newest, None, here));
     let elsewhere = json!({ "values": { "global": { "psql": { "host": "db-2" } } } });
     let elsewhere = wanted(&json!({ "version": "17", "helm": elsewhere }));
     assert_eq!(

@@ -10,7 +10,7 @@ const BEGUN: Option<Version> = Some(Version::new(17, 8, 7));
 fn what_was_begun_is_neither_taken_back_nor_skipped() {
     let mut current = current();
     let here = with_login(&mut current);
-    current.record = record(RAN, BEGUN, here);
+    current.record = Some(record(RAN, BEGUN, here));
     current.database = answered(16, 0);
     let upgrade = find(&at("18"), &current, None).unwrap();
     assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.8.7", None));
@@ -43,7 +43,7 @@ fn what_was_begun_is_neither_taken_back_nor_skipped() {
 fn a_patch_that_was_begun_need_not_be_completed() {
     let mut current = current();
     let here = with_login(&mut current);
-    current.record = record(Some(Version::new(17, 8, 6)), BEGUN, here);
+    current.record = Some(record(Some(Version::new(17, 8, 6)), BEGUN, here));
     let held = find(&at("18"), &current, None);
     assert_eq!(reason(&held), ASKING);
     assert_eq!(held.unwrap().now.chart, "8.8.7", "the newer of both comes back");
@@ -67,7 +67,11 @@ fn a_failed_release_goes_back_only_to_what_still_runs() {
         "{words}"
     );
     let upgraded = release("9.2.8", Some(("8.8.6", "17.8.6")), "False");
-    current.record = record(Some(Version::new(17, 8, 6)), Some(Version::new(18, 2, 8)), here);
+    current.record = Some(record(
+        Some(Version::new(17, 8, 6)),
+        Some(Version::new(18, 2, 8)),
+        here,
+    ));
     assert_eq!(
         reason(&find(&at("17.11"), &current, Some(&upgraded))),
         "UpgradeBlocked"

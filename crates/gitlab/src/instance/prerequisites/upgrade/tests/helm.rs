@@ -70,7 +70,7 @@ fn what_helm_has_only_begun_did_not_run() {
     // Flux has not begun yet, and its release says nothing: the plan has recorded what Helm tried.
     let here = with_login(&mut current);
     current.helm = None;
-    current.record = record(None, upgrade.begun, here);
+    current.record = Some(record(None, upgrade.begun, here));
     for ready in ["Waiting", "Unknown"] {
         let mut written = release("8.8.7", None, ready);
         written.working_since = None;
