@@ -16,6 +16,7 @@ use crate::auth::tokens::Tokens;
 use crate::clock::Clock;
 use crate::controllers::{self, Logs, Mapping, Workloads};
 use crate::faults::Faults;
+use crate::lifecycle::ServiceNumbers;
 use crate::private;
 use crate::resource::Registry;
 use crate::server::Server;
@@ -156,6 +157,7 @@ impl Builder {
             webhooks: Webhooks,
             logs: Logs::default(),
             write_locks: WriteLocks::default(),
+            services: ServiceNumbers::default(),
         });
         for (token, user) in self.users {
             server.tokens.add(&token, user);
@@ -165,6 +167,7 @@ impl Builder {
                 .store
                 .keep(&path)
                 .map_err(|source| StartError::File { path, source })?;
+            server.services.learn(&server.store);
         }
         let mut tasks = JoinSet::new();
         let commands = self.commands;

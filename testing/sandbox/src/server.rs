@@ -16,6 +16,7 @@ use crate::controllers::Logs;
 use crate::error::{About, ApiError};
 use crate::faults::Faults;
 use crate::handlers;
+use crate::lifecycle::ServiceNumbers;
 use crate::nonresource;
 use crate::request::{Call, Form, Query, Target, Verb};
 use crate::resource::{Registry, has_verb};
@@ -35,6 +36,8 @@ pub(crate) struct Server {
     pub(crate) webhooks: Webhooks,
     pub(crate) logs: Logs,
     pub(crate) write_locks: WriteLocks,
+    /// The addresses and ports of Services.
+    pub(crate) services: ServiceNumbers,
 }
 
 impl Server {

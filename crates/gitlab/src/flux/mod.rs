@@ -6,7 +6,7 @@ mod objects;
 mod release;
 
 pub(crate) use objects::{Chart, helm_release, helm_repository};
-pub(crate) use release::{Progress, Release, Running};
+pub(crate) use release::{Failure, Progress, Release, Running};
 
 use stanchion_kernel::external::ExternalKind;
 

@@ -11,7 +11,7 @@ use kube::ResourceExt as _;
 use kube::core::{ApiResource, DynamicObject};
 use stanchion_api::GitlabInstance;
 use stanchion_api::gitlab::{FINALIZER, GitlabInstanceSpec, GitlabInstanceStatus, Phase, condition};
-use stanchion_kernel::apply::{Intent, ObjectChange, Written, is_owned};
+use stanchion_kernel::apply::{ObjectChange, Written, is_owned};
 use stanchion_kernel::condition::{Conditions, Truth, find};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::EventRecord;
@@ -21,10 +21,10 @@ use stanchion_kernel::{Cleanup, CleanupOutcome, Done, Inputs, Problem, Reader, R
 
 use super::GitlabController;
 use super::observe::{History, history, own_account, release, retained};
-use super::plan::{keep_map, make_account, remove_account};
+use super::plan::{keep_record, make_account, remove_account};
 use super::prerequisites::Blocker;
 use crate::account;
-use crate::flux::{self, HELM_RELEASE, Progress, Release};
+use crate::flux::{self, Failure, HELM_RELEASE, Progress, Release};
 use crate::record::{self, Versions};
 use crate::storage::Derived;
 use crate::versions::version_of;
@@ -221,9 +221,8 @@ fn record(cleanup: &CleanupTarget, state: &CleanupState, release: &Release) -> O
     let running = release.running.as_ref();
     let running = running.and_then(|running| version_of(running, map.as_ref()));
     let versions = Versions::read(record.as_ref(), database).now(running, Some(release), map.as_ref());
-    let object = versions.object(&cleanup.name, database)?;
-    let intent = Intent::to_keep(&object, &state.parent).ok()?;
-    keep_map(intent, record.as_ref(), &state.parent).ok().flatten()
+    let change = keep_record(versions, &cleanup.name, database, record.as_ref(), &state.parent);
+    change.ok().flatten()
 }
 
 /// What stays, reported while the instance still exists.
@@ -284,7 +283,14 @@ fn waits_for(release: &Release) -> (&'static str, String) {
     );
     let installed = release.name.as_deref().unwrap_or(name);
     match (&release.progress, release.working_since) {
-        (Progress::Failed { reason, message }, _) if reason == "UninstallFailed" => (
+        (
+            Progress::Failed {
+                what: Failure::Uninstall,
+                message,
+                ..
+            },
+            _,
+        ) => (
             "UninstallFailed",
             format!(
                 "Flux cannot uninstall HelmRelease {name} and tries again: {}. To leave GitLab behind: {way_out}",

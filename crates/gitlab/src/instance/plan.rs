@@ -190,13 +190,17 @@ impl Planner<'_> {
         let Some(database) = database(wanted, current) else {
             return Ok(None);
         };
-        let live = current.record.as_ref();
-        let (release, map) = (self.prerequisites.release.as_ref(), current.map.as_ref());
-        let versions = Versions::read(live, &database).now(upgrade.running, release, map);
-        let Some(record) = versions.object(&wanted.name, &database) else {
-            return Ok(None);
+        let versions = Versions {
+            ran: upgrade.running,
+            begun: upgrade.begun,
         };
-        keep_map(Intent::to_keep(&record, &current.parent)?, live, &current.parent)
+        keep_record(
+            versions,
+            &wanted.name,
+            &database,
+            current.record.as_ref(),
+            &current.parent,
+        )
     }
 
     /// The chart repository and the release.
@@ -230,6 +234,7 @@ impl Planner<'_> {
             spec: &wanted.spec,
             profile: &profile.unwrap_or_default(),
             step_values: &inputs.upgrade.now.values,
+            written: &self.prerequisites.written,
             chart: &ChartVersion::of(version),
             psql: inputs.postgres,
             redis: inputs.redis,
@@ -311,8 +316,22 @@ pub(super) fn remove_account(instance: &str, found: &account::Found) -> Vec<Obje
     changes.into_iter().flatten().collect()
 }
 
+/// The write of the record of an instance's versions, if there is something to record.
+pub(super) fn keep_record(
+    versions: Versions,
+    instance: &str,
+    database: &str,
+    live: Option<&ConfigMap>,
+    parent: &Parent,
+) -> Result<Option<ObjectChange>, Problem> {
+    match versions.object(instance, database) {
+        Some(record) => keep_map(Intent::to_keep(&record, parent)?, live, parent),
+        None => Ok(None),
+    }
+}
+
 /// A `ConfigMap` that outlives the instance. One that somebody else created under this name stays as it is.
-pub(super) fn keep_map(
+fn keep_map(
     intent: Intent,
     live: Option<&ConfigMap>,
     parent: &Parent,

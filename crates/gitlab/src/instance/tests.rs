@@ -25,6 +25,8 @@ use super::{EXTERNAL_KINDS, GitlabController};
 use crate::flux::{HELM_RELEASE, HELM_REPOSITORY};
 use crate::storage::Buckets;
 
+mod backups;
+
 fn served(kind: &'static ExternalKind) -> ServedKind {
     ServedKind {
         resource: kind.at(kind.versions[0]),
@@ -339,37 +341,6 @@ fn storage_that_the_profile_or_the_map_names_is_known() {
         );
         let ready = find(&status.conditions, "Ready").unwrap();
         assert_ne!(ready.reason, "ObjectStorageMissing", "{}", ready.message);
-    }
-}
-
-/// Only scheduled backups need their bucket: of the spec, the profile or the values.
-#[test]
-fn the_bucket_of_the_backups_is_needed_with_a_schedule() {
-    let cron = json!({ "gitlab": { "toolbox": { "backups": { "cron": { "enabled": true } } } } });
-    let off = json!({ "gitlab": { "toolbox": { "backups": { "cron": { "enabled": false } } } } });
-    for (more, defaults, is_needed) in [
-        (json!({}), json!({}), false),
-        (json!({ "backupSchedule": "30 2 * * *" }), json!({}), true),
-        (json!({ "helm": { "values": cron } }), json!({}), true),
-        (json!({ "helm": { "values": off } }), json!({}), false),
-        (
-            json!({ "profile": "x" }),
-            json!({ "backupSchedule": "0 4 * * 0" }),
-            true,
-        ),
-        (json!({ "profile": "x" }), json!({ "values": cron }), true),
-        (json!({ "profile": "x" }), json!({}), false),
-    ] {
-        let mut case = Case::new(&more);
-        case.current.profile = serde_json::from_value(json!({ "defaults": defaults })).unwrap();
-        let buckets = case.current.secrets.get_mut("s3").unwrap();
-        buckets.data.as_mut().unwrap().remove("bucket.backups");
-        let status = case.clone().status();
-        let stored = find(&status.conditions, "ObjectStorageReady").unwrap();
-        let lacks = stored.reason == "S3BucketsIncomplete" && stored.message.contains("bucket.backups");
-        assert_eq!(lacks, is_needed, "{more} {defaults}: {stored:?}");
-        let is_released = names(&case.plan().0).contains(&"HelmRelease shop-gitlab".to_owned());
-        assert_eq!(is_released, !is_needed, "{more} {defaults}");
     }
 }
 

@@ -139,9 +139,7 @@ fn texts(spec: &GitlabInstanceSpec) -> Result<(), Problem> {
     }
     let mut tolerations = spec.tolerations.iter().filter_map(Loose::get);
     if !tolerations.all(patterns::is_toleration) {
-        return Err(invalid(
-            "tolerations contain a key, an operator, a value or an effect that no taint has",
-        ));
+        return Err(invalid("tolerations: invalid key, operator, value or effect"));
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Input;
 use super::merge::layered;
-use super::named::{leave_minio_unused, written};
+use super::named::leave_minio_unused;
 use crate::login::{Address, Psql, RedisLogin, RedisServer};
 use crate::storage::{Buckets, Derived};
 
@@ -112,12 +112,7 @@ pub(super) fn buckets(input: &Input<'_>) -> Value {
         .bundles_backends()
         .then(|| json!({ "global": { "minio": { "enabled": false } } }));
     let Some(buckets) = input.buckets else {
-        let values = written(
-            Some(input.profile),
-            Some(input.step_values),
-            &input.spec.helm.values,
-        );
-        let is_unused = leave_minio_unused(&values, &input.spec.domains);
+        let is_unused = leave_minio_unused(input.written, input.spec);
         return bundled.filter(|_| is_unused).unwrap_or_default();
     };
     layered([bundled, Some(buckets_of(input.name, buckets))])

@@ -42,6 +42,8 @@ pub(crate) struct Input<'a> {
     pub profile: &'a ProfileDefaults,
     /// The values of the version map for this version.
     pub step_values: &'a Values,
+    /// The values of the profile, the version map and the spec, merged.
+    pub written: &'a Values,
     pub chart: &'a ChartVersion,
     /// The database, unless `spec.helm.values` configures it.
     pub psql: Option<&'a Psql>,

@@ -1,7 +1,7 @@
 //! Detects backends that values configure, so that the spec need not name them.
 
 use serde_json::Value;
-use stanchion_api::gitlab::{Domains, ProfileDefaults, Values};
+use stanchion_api::gitlab::{GitlabInstanceSpec, ProfileDefaults, Values};
 
 use super::merge::merge;
 
@@ -41,13 +41,30 @@ pub(crate) fn schedule_backups(values: &Values) -> bool {
 
 /// Whether these values name another storage for everything that the chart's own `MinIO` would store, and do not mention
 /// that. What they do not name is in `MinIO`, such as the images of the registry: it has to stay then.
-pub(super) fn leave_minio_unused(values: &Values, domains: &Domains) -> bool {
-    let rails = says(values, &["global", "appConfig", "object_store", "connection"]);
-    let registry = domains.registry.is_none() || says(values, &["registry", "storage"]);
-    let pages = domains.pages.is_none() || says(values, &["global", "pages", "objectStore", "connection"]);
+pub(super) fn leave_minio_unused(values: &Values, spec: &GitlabInstanceSpec) -> bool {
+    let (domains, helm) = (&spec.domains, &spec.helm.values);
+    let is_enabled = |switch: &[&str]| says(values, switch) || is_null(helm, switch);
+    // The chart ignores a connection that is not enabled.
+    let rails = is_true(values, &["global", "appConfig", "object_store", "enabled"])
+        && says(values, &["global", "appConfig", "object_store", "connection"]);
+    let has_registry = domains.registry.is_some()
+        || is_enabled(&["registry", "enabled"])
+        || is_enabled(&["global", "registry", "enabled"]);
+    let registry = !has_registry || says(values, &["registry", "storage"]);
+    let has_pages = domains.pages.is_some() || is_enabled(&["global", "pages", "enabled"]);
+    let pages = !has_pages || says(values, &["global", "pages", "objectStore", "connection"]);
     let backups = ["gitlab", "toolbox", "backups", "objectStorage", "config"];
     let is_mentioned = find(values, &["global", "minio", "enabled"]).is_some();
     rails && registry && pages && says(values, &backups) && !is_mentioned
+}
+
+/// Whether the value is removed, so that the chart's default applies: it installs a registry.
+fn is_null(values: &Values, path: &[&str]) -> bool {
+    (1..=path.len()).any(|end| path.get(..end).and_then(|path| find(values, path)) == Some(&Value::Null))
+}
+
+fn is_true(values: &Values, path: &[&str]) -> bool {
+    find(values, path) == Some(&Value::Bool(true))
 }
 
 /// Whether the value is present, and neither null, false nor empty.

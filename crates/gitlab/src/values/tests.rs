@@ -53,7 +53,7 @@ fn no_subject_says_what_another_does() {
     let fixture = Fixture::fullest();
     let mut all = Vec::new();
     for subject in SUBJECTS {
-        paths(&subject(&fixture.input()), "", &mut all);
+        paths(&subject(&fixture.input(&fixture.written())), "", &mut all);
     }
     let count = all.len();
     all.sort();
@@ -175,8 +175,31 @@ fn minio_is_off_when_values_name_the_storage_of_everything_that_would_use_it() {
         "of the profile and the map"
     );
     fixture.step_values = Values::new();
-    fixture.spec.helm.values = rest;
+    fixture.spec.helm.values = rest.clone();
     assert_eq!(fixture.at(minio), Some(json!(false)));
+    for enabled in [Value::Null, json!(false)] {
+        fixture.profile.values["global"]["appConfig"]["object_store"]["enabled"] = enabled;
+        assert_eq!(fixture.at(minio), None, "the chart ignores the connection");
+    }
+    fixture.profile.values["global"]["appConfig"]["object_store"]["enabled"] = json!(true);
+    for part in [
+        json!({ "registry": { "enabled": true } }),
+        json!({ "global": { "registry": { "enabled": true } }, "registry": {} }),
+        json!({ "global": { "pages": { "enabled": true } } }),
+        json!({ "registry": null }),
+        json!({ "registry": { "enabled": null } }),
+    ] {
+        fixture.spec.helm.values = rest.clone();
+        fixture.spec.helm.values.extend(map(part.clone()));
+        assert_eq!(fixture.at(minio), None, "{part} stores in it, without a domain");
+    }
+    let enabled = json!({ "registry": { "enabled": true, "storage": secret }, "global": { "pages": {
+        "enabled": true, "objectStore": { "connection": secret },
+    }}});
+    fixture.spec.helm.values = rest.clone();
+    fixture.spec.helm.values.extend(map(enabled));
+    assert_eq!(fixture.at(minio), Some(json!(false)), "each has its own storage");
+    fixture.spec.helm.values = rest;
     fixture.spec.domains.pages = Some("pages.example.com".into());
     assert_eq!(fixture.at(minio), None, "the sites are in it");
     fixture.spec.domains.pages = None;

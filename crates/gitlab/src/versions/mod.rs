@@ -12,7 +12,7 @@ mod version;
 use stanchion_api::gitlab::Values;
 
 pub(crate) use charts::{installed_by, unmapped, version_of};
-pub(crate) use path::path;
+pub(crate) use path::{Blocked, path, path_after_begun};
 pub(crate) use postgres::postgres;
 pub(crate) use resolve::{by_chart, resolve};
 use version::Minor;

@@ -30,6 +30,26 @@ pub(crate) enum Blocked {
         /// The requested version.
         target: Version,
     },
+    /// What was begun may have migrated the database.
+    #[error(
+        "an installation of {begun} was begun on this database, and GitLab cannot go back to {target}: the database may have \
+         been migrated. Ask for {begun} or newer, or restore a backup that was made with {target} into a new instance"
+    )]
+    BelowBegun {
+        begun: Version,
+        /// The requested version.
+        target: Version,
+    },
+    /// The map lacks what was begun.
+    #[error(
+        "an installation of {begun} was begun on this database, and {target} can only follow when it is complete: the version \
+         map has neither {begun} nor a newer patch of it. Add its newest patch to the map"
+    )]
+    BegunMissing {
+        begun: Version,
+        /// The requested version.
+        target: Version,
+    },
     /// A stop on the path is not in the map.
     #[error(
         "an upgrade from {running} to {target} has the required stop {stop}, and the version map has no {stop}.x. Add \
@@ -62,22 +82,52 @@ pub(crate) fn path(
     if goal == running {
         return Ok(Vec::new());
     }
-    let newest = |stop: Minor| {
-        steps(map)
-            .filter(|(version, _)| version.minor() == stop)
-            .max_by_key(|(version, _)| *version)
-            .map(step)
-            .ok_or(Blocked::StopMissing {
-                stop,
-                running,
-                target: goal,
-            })
+    let stop = |stop: Minor| {
+        newest(map, stop).ok_or(Blocked::StopMissing {
+            stop,
+            running,
+            target: goal,
+        })
     };
     let mut path = stops(running.minor(), goal.minor())
-        .map(newest)
+        .map(stop)
         .collect::<Result<Vec<_>, _>>()?;
     path.push(target.clone());
     Ok(path)
+}
+
+/// The remaining steps after an installation of `begun` that was not completed. It may have migrated the database, so
+/// nothing older follows, and its own minor version is completed before the next one. A patch of the minor version that
+/// ran has no migrations that later versions rely on, so it need not be completed.
+pub(crate) fn path_after_begun(
+    map: &GitlabVersionMapSpec,
+    running: Option<&Version>,
+    begun: Version,
+    target: &Step,
+) -> Result<Vec<Step>, Blocked> {
+    let goal = target.version;
+    if goal < begun {
+        return Err(Blocked::BelowBegun { begun, target: goal });
+    }
+    if let Some(running) = running.filter(|running| running.minor() == begun.minor()) {
+        return path(map, running, target);
+    }
+    if goal.minor() == begun.minor() {
+        return Ok(vec![target.clone()]);
+    }
+    let own = newest(map, begun.minor())
+        .filter(|own| own.version >= begun)
+        .ok_or(Blocked::BegunMissing { begun, target: goal })?;
+    let rest = path(map, &own.version, target)?;
+    Ok([vec![own], rest].concat())
+}
+
+/// The newest patch of a minor version in the map.
+fn newest(map: &GitlabVersionMapSpec, minor: Minor) -> Option<Step> {
+    steps(map)
+        .filter(|(version, _)| version.minor() == minor)
+        .max_by_key(|(version, _)| *version)
+        .map(step)
 }
 
 /// The stops after one minor version and before another, in order.

@@ -33,8 +33,8 @@ pub(crate) enum Unknown {
     },
     /// An alias whose target is not in the map.
     #[error(
-        "the alias {} of the version map stands for \"{target}\", which the map does not have: {known}. Add it to \
-         the map, or correct the alias",
+        "alias {} points to {target}, which is not in the version map: {known}. Add it to the map, or correct the \
+         alias",
         chain(.aliases)
     )]
     Dangling {
@@ -46,7 +46,7 @@ pub(crate) enum Unknown {
         known: Known,
     },
     /// Aliases that refer to each other.
-    #[error("aliases of the version map stand for one another: {}. Let one of them name a version", chain(.0))]
+    #[error("the aliases {} form a cycle; point one at a version", chain(.0))]
     Circle(Vec<String>),
     /// The only matching entry is not an exact version.
     #[error(

@@ -68,6 +68,8 @@ pub(super) struct Internal {
     pub(super) owner: String,
     /// Whether its owner is a superuser.
     pub(super) superuser: bool,
+    /// Whether the administrator may do what the owner may.
+    pub(super) ours: bool,
     pub(super) comment: String,
 }
 
@@ -127,6 +129,7 @@ FROM pg_catalog.pg_roles r WHERE r.rolname = ANY ($1)";
 
 const INTERNAL: &str = "\
 SELECT d.datname::pg_catalog.text, d.oid, r.rolname::pg_catalog.text, r.rolsuper, \
+       pg_catalog.pg_has_role(d.datdba, 'USAGE'), \
        coalesce(pg_catalog.shobj_description(d.oid, 'pg_database'), '') \
 FROM pg_catalog.pg_database d JOIN pg_catalog.pg_roles r ON r.oid = d.datdba WHERE d.datname = ANY ($1)";
 
@@ -289,6 +292,7 @@ pub(super) fn internal_of(rows: &[Row]) -> Result<BTreeMap<String, Internal>, Ro
             oid: columns.next()?,
             owner: columns.next()?,
             superuser: columns.next()?,
+            ours: columns.next()?,
             comment: columns.next()?,
         };
         Ok((name, facts))

@@ -121,6 +121,7 @@ mod tests {
                 oid,
                 owner: "boss".to_owned(),
                 superuser: true,
+                ours: true,
                 comment: String::new(),
             };
             BTreeMap::from([("_supabase".to_owned(), found)])

@@ -143,14 +143,14 @@ pub(super) fn pending(
     Ok(pending)
 }
 
-/// Marks the project's databases as its own.
+/// Marks the project's databases as its own. Only an owner may comment on a database.
 fn marks(catalog: &Catalog, request: &Request, names: &Names) -> Vec<Statement> {
     let database = &catalog.database;
     let name = names.internal_database();
     let internal = database
         .internal
         .get(&name)
-        .filter(|_| request.wants_internal_database());
+        .filter(|found| request.wants_internal_database() && found.ours);
     ownership::mark(&database.name, &database.comment, request)
         .into_iter()
         .chain(internal.and_then(|found| ownership::mark(&name, &found.comment, request)))
@@ -247,6 +247,24 @@ fn seen(catalog: &Catalog) -> String {
     )
 }
 
+/// The internal database, if the administrator may not mark it.
+fn unmarked(catalog: &Catalog, request: &Request) -> Option<Note> {
+    let name = privileges::names(catalog, request).internal_database();
+    let found = catalog.database.internal.get(&name)?;
+    let role = &catalog.server.role;
+    let is_unmarked = request.wants_internal_database()
+        && !found.ours
+        && ownership::mark(&name, &found.comment, request).is_some();
+    is_unmarked.then(|| Note {
+        about: format!("database {name}"),
+        message: format!(
+            "it belongs to {:?}, so {role:?} cannot mark it as this project's, and a PostgresUser of another namespace could \
+             claim it; as a superuser: ALTER DATABASE \"{name}\" OWNER TO \"{role}\"",
+            found.owner
+        ),
+    })
+}
+
 /// What does not work on this server, independent of the steps.
 fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
     let mut notes = Vec::new();
@@ -295,6 +313,7 @@ fn notes(catalog: &Catalog, request: &Request) -> Vec<Note> {
             ),
         });
     }
+    notes.extend(unmarked(catalog, request));
     for (extension, consequence) in optional_extensions() {
         if !catalog.database.available.contains(extension) {
             notes.push(Note {

@@ -56,9 +56,7 @@ pub(super) fn check(catalog: &Catalog, request: &Request) -> Result<(), Problem>
     }
     let internal = names(catalog, request).internal_database();
     if request.wants_internal_database() && internal == *name {
-        let message = format!(
-            "database {name:?} is the one that analytics and the pooler keep for themselves: use another"
-        );
+        let message = format!("database {name:?} is reserved for analytics and the pooler: use another");
         return Err(Problem::human("DatabaseReserved", message));
     }
     let stranger = database

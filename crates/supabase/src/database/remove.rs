@@ -83,7 +83,7 @@ pub async fn remove(
     let keeper = Keeper::of(catalog.database.oid, project);
     let record = Record {
         cleared: created_objects::forget_others(&names, &logins_of_others(&catalog, &names, project, key)),
-        unmarked: ownership::unmark(&catalog.database.name, &catalog.database.comment, project, key),
+        unmarked: unmarks(&catalog, project, key),
     };
     left.extend(take_away(transaction, &catalog.server, &names, &keeper, record).await?);
     tracing::info!(server = %target, database = target.database(), ?left, "what the operator created in the database is removed");
@@ -94,8 +94,20 @@ pub async fn remove(
 struct Record {
     /// Removes from the record what it must not contain.
     cleared: Statement,
-    /// Removes the project's mark from the database.
-    unmarked: Option<Statement>,
+    /// Removes the project's mark from the databases that stay.
+    unmarked: Vec<Statement>,
+}
+
+/// Removes the project's mark from its database, and from the internal ones that stay. Only an owner may comment on a
+/// database.
+fn unmarks(catalog: &Catalog, project: &str, key: &Arc<FingerprintKey>) -> Vec<Statement> {
+    let database = &catalog.database;
+    let internal = database.internal.iter().filter(|(_, found)| found.ours);
+    internal
+        .map(|(name, found)| (name, &found.comment))
+        .chain([(&database.name, &database.comment)])
+        .filter_map(|(name, comment)| ownership::unmark(name, comment, project, key))
+        .collect()
 }
 
 /// The project's logins by name that are marked as another project's, or whose mark is forged.

@@ -72,6 +72,15 @@ pub(crate) async fn apply(
             pass.remember_check(observed.new_check().cloned());
             return Ok(Done::Blocked(problem));
         }
+        Plan::Repair(changes, problem) => {
+            pass.remember_check(observed.new_check().cloned());
+            applied.stage = Stage::Components;
+            let mut written = Written::default();
+            write.apply_all(changes, &mut written).await?;
+            applied.rolled = written.names("Deployment").map(str::to_owned).collect();
+            applied.stage = Stage::Dependencies;
+            return Ok(Done::Blocked(problem));
+        }
         Plan::CheckDependencies => write.wake::<SupabaseProject>(&observed.parent.key),
         Plan::Ensure(plan) => pass.ensure(*plan, applied).await?,
     }
@@ -133,7 +142,8 @@ impl Pass<'_> {
         applied.stage = Stage::Done;
         cache.set_converged(
             &observed.parent.key,
-            self.converged(&plan.render_inputs, &changes),
+            self.converged(&plan.render_inputs, &changes)
+                .filter(|_| observed.may_be_ready()),
         );
         // ConfigMaps may be large; a project that uses some reads them again.
         if matches!(observed.basis, Basis::Checked { .. }) && self.wanted.config_maps().is_empty() {

@@ -23,22 +23,33 @@ use crate::database::{self, Login, Names};
 /// How long a deleted project waits for its database.
 const HOLD: Duration = Duration::from_mins(5);
 
-/// When the first attempt to clean up after each deleted project began, by uid. The time of the deletion is from another
-/// clock, which may differ by more than the wait. A restarted operator waits anew.
+/// When the first attempt to clean up after each deleted project began, by uid, and what it waits for: a person who brings
+/// back the Secret has not used up the time of the database. The time of the deletion is from another clock, which may
+/// differ by more than the wait. A restarted operator waits anew.
 #[derive(Default)]
-pub(super) struct Waiting(Mutex<HashMap<String, Instant>>);
+pub(super) struct Waiting(Mutex<HashMap<(String, WaitsFor), Instant>>);
+
+/// What a cleanup waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum WaitsFor {
+    /// The administrator's Secret.
+    Administrator,
+    Database,
+}
 
 impl Waiting {
-    fn begin(&self, uid: &str) {
-        self.0.lock().entry(uid.to_owned()).or_insert_with(Instant::now);
+    fn begin(&self, uid: &str, waits_for: WaitsFor) {
+        let mut all = self.0.lock();
+        all.entry((uid.to_owned(), waits_for))
+            .or_insert_with(Instant::now);
     }
 
     fn end(&self, uid: &str) {
-        self.0.lock().remove(uid);
+        self.0.lock().retain(|(other, _), _| other != uid);
     }
 
-    fn waited(&self, uid: &str) -> Duration {
-        let begun = self.0.lock().get(uid).copied();
+    fn waited(&self, uid: &str, waits_for: WaitsFor) -> Duration {
+        let begun = self.0.lock().get(&(uid.to_owned(), waits_for)).copied();
         begun.map_or(Duration::ZERO, |begun| begun.elapsed())
     }
 }
@@ -73,13 +84,13 @@ pub enum Found {
         problem: Problem,
         /// Whether the namespace is being deleted, which nothing may block. The Secret does not come back there.
         namespace_ends: bool,
-        /// How long the cleanup has been tried.
+        /// How long the cleanup has waited for it.
         waited: Duration,
     },
     /// The administrator's connection.
     Connection {
         connection: Box<pg::ConnectionConfig>,
-        /// How long the cleanup has been tried.
+        /// How long the cleanup has been tried with a connection.
         waited: Duration,
     },
 }
@@ -145,16 +156,16 @@ impl Cleanup for ProjectCleanup {
             administrator, uid, ..
         } = &**requested;
         let fetched = secrets::fetch(read, administrator.to_read()).await?;
-        let waited = controller.waiting.waited(uid);
+        let waited = |waits_for| controller.waiting.waited(uid, waits_for);
         Ok(match secrets::administrator(&fetched, administrator) {
             Ok((_, connection)) => Found::Connection {
                 connection: Box::new(connection),
-                waited,
+                waited: waited(WaitsFor::Database),
             },
             Err(problem) => Found::NoAdministrator {
                 problem,
                 namespace_ends: ends(read, &administrator.namespace).await?,
-                waited,
+                waited: waited(WaitsFor::Administrator),
             },
         })
     }
@@ -206,7 +217,7 @@ impl Cleanup for ProjectCleanup {
         match plan {
             CleanupPlan::Nothing => {}
             CleanupPlan::Wait(problem) => {
-                controller.waiting.begin(uid);
+                controller.waiting.begin(uid, WaitsFor::Administrator);
                 return Ok(Done::Blocked(problem));
             }
             CleanupPlan::Leave(why) => {
@@ -215,7 +226,7 @@ impl Cleanup for ProjectCleanup {
             }
             CleanupPlan::Remove { database, project } => {
                 write.may_write()?;
-                controller.waiting.begin(uid);
+                controller.waiting.begin(uid, WaitsFor::Database);
                 let Setup {
                     pools, fingerprints, ..
                 } = &controller.setup;

@@ -140,7 +140,7 @@ impl Reconciler for ProjectController {
     /// A lost connection of any pool is a sign for every project on that server.
     async fn external_events(&self) -> Vec<Key> {
         let server = self.losses.lock().await.next().await;
-        self.cache.doubt(&server)
+        self.cache.invalidate_server(&server)
     }
 
     fn plan(

@@ -41,8 +41,8 @@ pub struct Observed {
 pub enum Basis {
     /// The project is converged, and nothing has changed except for its pods.
     Unchanged,
-    /// For the first reconcile by this process of a project that ran before: a thousand projects are repaired before
-    /// the first database is checked.
+    /// For the first reconcile by this process of a project that was deployed before: a thousand projects are repaired
+    /// before the first database is checked.
     FirstLook {
         /// The values of the Secrets.
         read: Box<Read>,
@@ -50,6 +50,8 @@ pub enum Basis {
         names: Names,
         /// How long the check of the dependencies is delayed.
         delay: Duration,
+        /// Whether the project was running.
+        ran: bool,
     },
     /// Nothing has changed since the last check.
     Known(Box<Resolved>),
@@ -72,6 +74,12 @@ impl Observed {
             Basis::Known(resolved) => Some((&resolved.postgres, &resolved.s3)),
             Basis::Checked { check, .. } => Some((&check.checked.postgres, &check.checked.s3)),
         }
+    }
+
+    /// Whether the children alone decide if the project is ready. Before the first check by this process, one that was not
+    /// running may have lost its database or its bucket.
+    pub(crate) fn may_be_ready(&self) -> bool {
+        !matches!(self.basis, Basis::FirstLook { ran: false, .. })
     }
 
     /// The results of a check that was made in this reconcile.
@@ -170,12 +178,11 @@ fn is_over(previous_until: Option<Timestamp>) -> bool {
     previous_until.is_some_and(|until| until <= ambient::now())
 }
 
-/// For the first reconcile by this process of a project that ran before: the names of its logins, and how long the check
-/// of its dependencies is delayed.
+/// For the first reconcile by this process of a project that was deployed before, whatever its phase: the names of its
+/// logins, and how long the check of its dependencies is delayed.
 fn is_first_look(cache: &ProjectCache, reader: &Reader, wanted: &Wanted) -> Option<(Names, Duration)> {
-    let ran = matches!(wanted.before.phase, Some(Phase::Running | Phase::Updating));
-    let names = wanted.before.logins.clone().filter(|_| ran)?;
-    Some((names, cache.first_look(&reader.parent().key)?))
+    let names = wanted.before.deployed_as()?;
+    Some((names.clone(), cache.first_look(&reader.parent().key)?))
 }
 
 /// What is needed to repair the children.
@@ -193,6 +200,7 @@ async fn first_look(
             read: Box::new(read),
             names,
             delay,
+            ran: matches!(wanted.before.phase, Some(Phase::Running | Phase::Updating)),
         },
         view: view(cache, reader, wanted, Children::known(reader), delay).await?,
         route,

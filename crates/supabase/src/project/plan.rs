@@ -30,6 +30,8 @@ pub enum Plan {
     Nothing,
     /// Wait: a dependency does not answer, or something that only a person can change is in the way.
     Wait(Problem),
+    /// Repair these children, and wait likewise.
+    Repair(Vec<ObjectChange>, Problem),
     /// Check the dependencies first: more than a repair of the children is needed.
     CheckDependencies,
     /// Apply these changes.
@@ -98,12 +100,9 @@ fn first(
     names: &Names,
     inputs: &mut Inputs<'_>,
 ) -> Result<Plan, Problem> {
-    let keys = key_secret::complete(wanted, read, false, inputs)?;
-    if keys.is_rotating() || key_secret::change(wanted, read, &keys, &observed.parent)?.is_some() {
+    let Some((render_inputs, changes)) = unchanged_keys(wanted, observed, read, names, inputs)? else {
         return Ok(Plan::CheckDependencies);
-    }
-    let render_inputs = Arc::new(RenderInputs::new(wanted, read, &keys));
-    let changes = changes(wanted, observed, &render_inputs, names)?;
+    };
     if !changes.children.iter().all(ObjectChange::is_repair) {
         return Ok(Plan::CheckDependencies);
     }
@@ -113,6 +112,49 @@ fn first(
         checked: None,
         database: DatabasePlan::Prepared(Initialised::unchecked(names.clone()), Box::new(changes)),
     })))
+}
+
+/// The changes of the children, if the keys stay as they are.
+fn unchanged_keys(
+    wanted: &Wanted,
+    observed: &Observed,
+    read: &Read,
+    names: &Names,
+    inputs: &mut Inputs<'_>,
+) -> Result<Option<(Arc<RenderInputs>, ChildChanges)>, Problem> {
+    let keys = key_secret::complete(wanted, read, false, inputs)?;
+    if keys.is_rotating() || key_secret::change(wanted, read, &keys, &observed.parent)?.is_some() {
+        return Ok(None);
+    }
+    let render_inputs = Arc::new(RenderInputs::new(wanted, read, &keys));
+    let changes = changes(wanted, observed, &render_inputs, names)?;
+    Ok(Some((render_inputs, changes)))
+}
+
+/// The database or the bucket is lost: a child that somebody has deleted or changed is repaired nevertheless. A child
+/// with another intent than before waits, because it may have the values that do not work.
+fn repair(
+    wanted: &Wanted,
+    observed: &Observed,
+    read: &Read,
+    inputs: &mut Inputs<'_>,
+) -> Result<Vec<ObjectChange>, Problem> {
+    let Some(names) = wanted.before.deployed_as() else {
+        return Ok(Vec::new());
+    };
+    let Some((_, mut changes)) = unchanged_keys(wanted, observed, read, names, inputs)? else {
+        return Ok(Vec::new());
+    };
+    // Beside another intent, a missing child may be that of a new component: only one whose Deployment exists was there.
+    let only_repairs = changes.children.iter().all(ObjectChange::is_repair);
+    let was_there = |change: &ObjectChange| {
+        let is_beside = || observed.view.children.rollout(change.name()).is_some();
+        only_repairs || matches!(change, ObjectChange::Verify(..)) || is_beside()
+    };
+    changes
+        .children
+        .retain(|change| change.is_repair() && was_there(change));
+    Ok(changes.children)
 }
 
 /// Unchanged Secrets, database and bucket.
@@ -137,7 +179,14 @@ fn checked(
     let found = &check.checked;
     let lost = found.postgres.problem("PostgreSQL");
     if let Some(problem) = lost.or_else(|| found.s3.problem("S3")) {
-        return Err(retried_within(problem, observed.view.next));
+        let problem = retried_within(problem, observed.view.next);
+        // What hinders a repair is reported once the database and the bucket answer.
+        let repairs = repair(wanted, observed, read, inputs).unwrap_or_default();
+        return Ok(if repairs.is_empty() {
+            Plan::Wait(problem)
+        } else {
+            Plan::Repair(repairs, problem)
+        });
     }
     let mut keys = key_secret::complete(wanted, read, false, inputs)?;
     let mut render_inputs = RenderInputs::new(wanted, read, &keys);

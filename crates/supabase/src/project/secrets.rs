@@ -1,9 +1,13 @@
 //! Reads and interprets the Secrets and `ConfigMaps` of a project.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
 
+use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use kube::Resource;
 use secrecy::{ExposeSecret as _, SecretString};
+use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 use stanchion_kernel::{Problem, Reader, tls_mode};
 use stanchion_postgres as pg;
@@ -64,26 +68,52 @@ pub(crate) struct Fetched {
 /// operator's memory.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Reads everything that is named, one object after the other, and registers it as a dependency.
+/// Reads everything that is named, three objects at once, and registers it as a dependency. Objects are added in the order
+/// of their names, and so the first failure by name is returned. What is on its way needs memory beside what is kept, so
+/// there is not more of it.
 pub(crate) async fn fetch(reader: &Reader, wanted: ToRead) -> Result<Fetched, Problem> {
     let mut fetched = Fetched::default();
-    let names: BTreeSet<&String> = wanted.secrets.iter().chain(wanted.secret_keys.keys()).collect();
-    for name in names {
-        if let Some(secret) = reader.get::<Secret>(name).await? {
-            fetched.add_secret(name, secret, &wanted)?;
+    let names: Vec<&String> = wanted.all_secrets().into_iter().collect();
+    for names in names.chunks(3) {
+        for found in read_three::<Secret>(reader, names).await {
+            if let Some((name, secret)) = found? {
+                fetched.add_secret(name, secret, &wanted)?;
+            }
         }
     }
-    let names: BTreeSet<&String> = wanted
-        .config_maps
-        .iter()
-        .chain(wanted.config_keys.keys())
-        .collect();
-    for name in names {
-        if let Some(map) = reader.get::<ConfigMap>(name).await? {
-            fetched.add_config_map(name, map, &wanted)?;
+    let names: Vec<&String> = wanted.all_config_maps().into_iter().collect();
+    for names in names.chunks(3) {
+        for found in read_three::<ConfigMap>(reader, names).await {
+            if let Some((name, map)) = found? {
+                fetched.add_config_map(name, map, &wanted)?;
+            }
         }
     }
     Ok(fetched)
+}
+
+/// The objects of the first three names, each with its name if it exists.
+async fn read_three<'a, K>(
+    reader: &Reader,
+    names: &[&'a String],
+) -> [Result<Option<(&'a str, K)>, Problem>; 3]
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    let read = |index: usize| read_one::<K>(reader, names.get(index).copied());
+    let (first, second, third) = tokio::join!(read(0), read(1), read(2));
+    [first, second, third]
+}
+
+/// An object, if there is a name and it exists.
+async fn read_one<'a, K>(reader: &Reader, name: Option<&'a String>) -> Result<Option<(&'a str, K)>, Problem>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+{
+    match name {
+        Some(name) => Ok(reader.get::<K>(name).await?.map(|found| (name.as_str(), found))),
+        None => Ok(None),
+    }
 }
 
 impl Fetched {

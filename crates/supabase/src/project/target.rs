@@ -90,6 +90,18 @@ pub(crate) struct ToRead {
     pub config_keys: BTreeMap<String, BTreeSet<String>>,
 }
 
+impl ToRead {
+    /// Every Secret.
+    pub(crate) fn all_secrets(&self) -> BTreeSet<&String> {
+        self.secrets.iter().chain(self.secret_keys.keys()).collect()
+    }
+
+    /// Every `ConfigMap`.
+    pub(crate) fn all_config_maps(&self) -> BTreeSet<&String> {
+        self.config_maps.iter().chain(self.config_keys.keys()).collect()
+    }
+}
+
 impl Wanted {
     /// Everything that a reconcile reads.
     pub(crate) fn to_read(&self) -> ToRead {
@@ -115,7 +127,7 @@ impl Wanted {
 
     /// Every Secret that is read, including the project's own.
     pub(crate) fn secret_names(&self) -> Vec<String> {
-        self.own_secrets().chain(self.extra_secrets()).collect()
+        self.to_read().all_secrets().into_iter().cloned().collect()
     }
 
     /// The Secrets that fields of the spec name, and the project's own.
@@ -171,9 +183,7 @@ impl Wanted {
 
     /// The Secrets that `extraEnv` refers to.
     pub(crate) fn extra_secrets(&self) -> BTreeSet<String> {
-        self.extra_env(environment::secrets)
-            .map(|(name, _)| name)
-            .collect()
+        self.to_read().secret_keys.into_keys().collect()
     }
 
     /// Names and keys of the objects of one kind that `extraEnv` refers to.
@@ -186,12 +196,7 @@ impl Wanted {
 
     /// The `ConfigMaps` that pods use.
     pub(crate) fn config_maps(&self) -> BTreeSet<String> {
-        let named = self.extra_env(environment::config_maps);
-        let needed = self.needs().flat_map(|needs| needs.config_maps);
-        named
-            .map(|(name, _)| name)
-            .chain(needed.map(|needed| needed.name))
-            .collect()
+        self.to_read().all_config_maps().into_iter().cloned().collect()
     }
 
     /// The project's name in its database.
@@ -213,10 +218,19 @@ pub struct Before {
     pub phase: Option<Phase>,
     /// The names of the project's logins, if that reconcile had this spec.
     pub logins: Option<Names>,
+    /// Whether that reconcile knew its components. Only then there is something to repair.
+    pub deployed: bool,
     /// When the status was last written.
     pub said: Option<Timestamp>,
     /// Until when old keys are accepted.
     pub previous_until: Option<Timestamp>,
+}
+
+impl Before {
+    /// The names of the logins of a project that was deployed with this spec.
+    pub(crate) fn deployed_as(&self) -> Option<&Names> {
+        self.logins.as_ref().filter(|_| self.deployed)
+    }
 }
 
 fn by_name(named: impl Iterator<Item = (String, String)>) -> BTreeMap<String, BTreeSet<String>> {

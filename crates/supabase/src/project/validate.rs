@@ -61,6 +61,7 @@ pub(crate) fn validate(project: &SupabaseProject) -> Result<Wanted, Problem> {
                     let mark = format!("{}/{}", project.namespace()?, project.name_any());
                     Names::remembered(&mark, status.login_suffix.as_deref()?)
                 }),
+            deployed: status.is_some_and(|status| !status.components.is_empty()),
             said: status.and_then(|status| status.last_reconcile_time),
             previous_until: status.and_then(|status| status.keys.as_ref()?.previous_until),
         },

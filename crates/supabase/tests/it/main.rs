@@ -23,6 +23,7 @@ mod existing_objects;
 mod extensions;
 mod extra_env;
 mod imgproxy;
+mod internal_database;
 mod interrupted_initialisation;
 mod jwt;
 mod meta;

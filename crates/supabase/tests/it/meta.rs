@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use stanchion_local::cache;
 use stanchion_local::error::{Attempt as _, Error, checked};
 use stanchion_supabase::database::Login;
+use stanchion_testkit::certificates::Authority;
 use stanchion_testkit::postgres::{Postgres, Tls, Version};
 use stanchion_testkit::{port, report};
 
@@ -216,5 +217,48 @@ async fn studio_reaches_a_server_that_insists_on_encryption() {
             .send_with(Method::POST, "/query", header, Some(&encrypted))
             .await;
         assert_eq!(answer, (StatusCode::OK, json!([{"ssl": true}])));
+    }
+}
+
+/// Meta checks the server's name and certificate for itself and with Studio's URL, which names no authority: only the
+/// authority in meta's own environment decides.
+#[tokio::test]
+async fn studio_reaches_only_the_server_that_the_authority_vouches_for() {
+    let Some(program) = tokio::task::spawn_blocking(program).await.unwrap() else {
+        return;
+    };
+    let server = Postgres::builder(Version::V18).setting("wal_level", "logical");
+    let env = TestEnv::on(DatabaseEnv::of(server.tls(Tls::default()).start().await, "shop").await).await;
+    let authority = env.db_env.server.authority().unwrap().pem().to_owned();
+    env.secret("ca", json!({ "ca.crt": authority })).await;
+    let _operator = env.operator().await;
+    let database = json!({ "sslMode": "verify-full", "caSecretRef": { "name": "ca" } });
+    env.project("shop", json!({ "database": database })).await;
+    env.running("shop").await;
+    let (pod, studio) = (env.pod("shop-meta").await, env.pod("shop-studio").await);
+    assert!(studio.value("POSTGRES_DB").ends_with("?sslmode=verify-full"));
+    assert_eq!(pod.value("PG_META_DB_SSL_ROOT_CERT"), authority);
+    let program = program.display().to_string();
+    let encrypted = json!({"query": "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"});
+    for (ca, is_right) in [(authority, true), (Authority::new().pem().to_owned(), false)] {
+        let port = free_pair();
+        let here = [
+            ("PG_META_HOST", "127.0.0.1"),
+            ("PG_META_PORT", &port.to_string()),
+            ("PG_META_DB_SSL_ROOT_CERT", &ca),
+        ];
+        let meta = Service::of(Path::new("node"), &[&program], &pod, &here, port).await;
+        for header in [
+            None,
+            Some(("x-connection-encrypted", studios_url(&program, &studio))),
+        ] {
+            let with = header.as_ref().map(|(name, _)| *name);
+            let (status, answer) = meta
+                .send_with(Method::POST, "/query", header, Some(&encrypted))
+                .await;
+            let is_encrypted = (status, &answer) == (StatusCode::OK, &json!([{"ssl": true}]));
+            assert_eq!(is_encrypted, is_right, "{with:?}: {status} {answer}");
+            assert_eq!(status.is_success(), is_right, "{with:?}: {status} {answer}");
+        }
     }
 }

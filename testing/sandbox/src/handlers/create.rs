@@ -138,7 +138,7 @@ pub(crate) async fn create_object(
         let mut object = admission::mutate(attempt(&object), &mut warnings).await?;
         escalation::check(server, call, &object, None)?;
         let mut errors = lifecycle::taken_address(&server.store, resource, &object);
-        lifecycle::complete(resource, &mut object);
+        lifecycle::complete(&server.services, resource, &mut object);
         errors.extend(lifecycle::check(resource, super::Endpoint::Main, &object, None));
         let name = text(&object, "/metadata/name").to_owned();
         if !errors.is_empty() {

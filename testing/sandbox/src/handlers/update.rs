@@ -190,7 +190,7 @@ pub(crate) async fn write(
         };
         return Err(ApiError::invalid(about, &errors));
     }
-    lifecycle::keep(resource, endpoint, &before, &mut new);
+    lifecycle::keep(&server.services, resource, endpoint, &before, &mut new);
     if track_owners {
         let (manager, api_version, now) = (call.manager(), resource.api_version(), server.clock.seconds());
         let writer = Writer {
@@ -213,7 +213,7 @@ pub(crate) async fn write(
         dry_run,
     };
     let mut new = admission::mutate(attempt(&new), &mut warnings).await?;
-    lifecycle::keep(resource, endpoint, &before, &mut new);
+    lifecycle::keep(&server.services, resource, endpoint, &before, &mut new);
     escalation::check(server, call, &new, Some(&before))?;
     lifecycle::change(resource, endpoint, &before, &mut new);
     let errors = lifecycle::check(resource, endpoint, &new, Some(&before));

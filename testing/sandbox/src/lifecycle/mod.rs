@@ -9,7 +9,7 @@ mod rules;
 use serde_json::{Map, Value, json};
 
 pub(crate) use check::check;
-pub(crate) use kinds::{CLAIM_PROTECTION, complete, grace_seconds, read, taken_address};
+pub(crate) use kinds::{CLAIM_PROTECTION, ServiceNumbers, complete, grace_seconds, read, taken_address};
 pub(crate) use names::{
     check_metadata, finalizer_warnings, inner_finalizer_errors, is_dns_1035_label, is_label_key,
 };
@@ -173,7 +173,13 @@ pub(crate) fn undeletable(old: &Value, new: &Value) -> Vec<FieldError> {
 }
 
 /// An update keeps the fields that its endpoint may not change.
-pub(crate) fn keep(resource: &Resource, endpoint: Endpoint, old: &Value, new: &mut Value) {
+pub(crate) fn keep(
+    numbers: &ServiceNumbers,
+    resource: &Resource,
+    endpoint: Endpoint,
+    old: &Value,
+    new: &mut Value,
+) {
     let fields = SERVER_METADATA;
     for field in fields {
         let kept = old
@@ -225,7 +231,7 @@ pub(crate) fn keep(resource: &Resource, endpoint: Endpoint, old: &Value, new: &m
             }
         }
     }
-    kinds::keep(resource, old, new);
+    kinds::keep(numbers, resource, old, new);
 }
 
 fn copy(from: &Value, to: &mut Value, key: &str) {

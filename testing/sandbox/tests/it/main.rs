@@ -19,6 +19,7 @@ mod raw_requests;
 mod real_cluster;
 mod report;
 mod requests;
+mod services;
 mod unauthorized_access;
 mod webhook_server;
 mod webhooks;

@@ -86,7 +86,8 @@ async fn query(pools: &Pools, psql: &Psql, secret: &Secret, is_used: bool) -> Re
         .named_in(secret.metadata.namespace.as_deref().unwrap_or_default());
     match tokio::time::timeout(QUERY_TIMEOUT, answer(pools, &target)).await {
         Ok(Ok((_, None))) if is_used => Err(format!(
-            "PostgreSQL at {target} has no table batched_background_migrations, so it is hardly GitLab's database"
+            "PostgreSQL at {target} has no table batched_background_migrations, so it is not a GitLab database; check host \
+             and database in its Secret"
         )),
         Ok(Ok((version, unfinished))) => Ok(Answer {
             version,

@@ -2,12 +2,12 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::DynamicObject;
-use stanchion_api::GitlabVersionMap;
+use stanchion_api::gitlab::GitlabVersionMapSpec;
 use stanchion_api::gitlab::patterns::is_name;
-use stanchion_api::gitlab::{DEFAULT_MAP, GitlabVersionMapSpec};
 use stanchion_kernel::{Problem, Reader};
 
 use super::super::cleanup::CleanupTarget;
+use super::{config_map, map};
 use crate::backends::kinds::PERCONA;
 use crate::backends::percona;
 use crate::record;
@@ -25,8 +25,8 @@ pub struct History {
 /// Reads the map, the record and the identity of the database.
 pub(in super::super) async fn history(read: &Reader, cleanup: &CleanupTarget) -> Result<History, Problem> {
     let spec = &cleanup.spec;
-    let map: Option<GitlabVersionMap> = read.get_cluster_wide(DEFAULT_MAP).await?;
-    let record = read.get(&record::name(&cleanup.name)).await?;
+    let map = map(read, None).await?;
+    let record = config_map(read, &record::name(&cleanup.name), None).await?;
     let managed = if spec.postgres.managed {
         cluster(read, &cleanup.name).await
     } else {
@@ -39,7 +39,7 @@ pub(in super::super) async fn history(read: &Reader, cleanup: &CleanupTarget) ->
         None => None,
     };
     Ok(History {
-        map: map.map(|map| map.spec),
+        map,
         record,
         database: record::database(spec, managed.as_ref(), provided.as_ref()),
     })

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::DynamicObject;
-use stanchion_api::gitlab::{ElasticsearchAddress, ProfileDefaults};
+use stanchion_api::gitlab::{ElasticsearchAddress, ProfileDefaults, Values};
 
 use super::super::observe::Current;
 use super::super::target::Wanted;
@@ -163,10 +163,10 @@ pub(super) fn storage(
     wanted: &Wanted,
     current: &Current,
     profile: Option<&ProfileDefaults>,
+    written: &Values,
 ) -> Check<Option<Buckets>> {
     let name = wanted.spec.object_storage.credentials_secret.as_ref();
-    let values = values::written(profile, None, &wanted.spec.helm.values);
-    let backups = wanted.backup_schedule(profile).is_some() || values::schedule_backups(&values);
+    let backups = wanted.backup_schedule(profile).is_some() || values::schedule_backups(written);
     STORAGE.read(current, name, |secret| {
         Buckets::read(secret, Parts::of(&wanted.spec.domains, backups))
     })

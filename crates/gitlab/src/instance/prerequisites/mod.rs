@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use stanchion_api::gitlab::{ChartRepository, ElasticsearchAddress, GitlabProfileSpec, Phase};
+use stanchion_api::gitlab::{
+    ChartRepository, ElasticsearchAddress, GitlabProfileSpec, Phase, ProfileDefaults, Values,
+};
 use stanchion_kernel::external::ExternalKind;
 use stanchion_kernel::problem::Retry;
 use stanchion_kernel::{Class, Done, Problem};
@@ -24,7 +26,7 @@ use crate::backends::kinds::PERCONA;
 use crate::flux::Release;
 use crate::login::{Mail, Psql, RedisLogin};
 use crate::storage::Buckets;
-use crate::{names, record};
+use crate::{names, record, values};
 
 /// A usable dependency, or what blocks it.
 pub(crate) type Check<T> = Result<T, Blocker>;
@@ -124,6 +126,8 @@ pub struct Prerequisites {
     /// The `ServiceAccount` that Flux installs with.
     pub account: Check<Account>,
     pub flux: Check<FluxKinds>,
+    /// The values of the profile, the version map and the spec, merged.
+    pub written: Values,
     /// Where GitLab stores objects.
     pub stored: Check<ObjectStore>,
     /// The state of the release.
@@ -165,17 +169,19 @@ impl Prerequisites {
         let defaults = known.map(|profile| &profile.defaults);
         let requests = wanted.requests(defaults);
         let upgrade = upgrade::find(wanted, current, release.as_ref());
+        let written = written(wanted, defaults, &upgrade);
         Self {
             ours,
             repository: release::repository(wanted, current, known),
             account: release::account(wanted, current, known),
             flux: release::flux(current),
-            stored: release::stored(wanted, known, &upgrade),
+            stored: release::stored(wanted, &written, &upgrade),
             upgrade,
             postgres: backends::postgres(wanted, current, &requests),
             redis: backends::redis(wanted, current, &requests),
             elasticsearch: backends::elasticsearch(wanted, current),
-            storage: backends::storage(wanted, current, defaults),
+            storage: backends::storage(wanted, current, defaults, &written),
+            written,
             mail: backends::mail(wanted, current),
             license: release::license(wanted, current),
             name: names::too_long(wanted, defaults)
@@ -190,8 +196,12 @@ impl Prerequisites {
     pub(crate) fn with_answer(self, wanted: &Wanted, current: &Current) -> Self {
         let upgrade = upgrade::find(wanted, current, self.release.as_ref());
         let profile = self.profile.as_ref().ok().and_then(Option::as_ref);
+        let defaults = profile.map(|profile| &profile.defaults);
+        let written = written(wanted, defaults, &upgrade);
         Self {
-            stored: release::stored(wanted, profile, &upgrade),
+            stored: release::stored(wanted, &written, &upgrade),
+            storage: backends::storage(wanted, current, defaults, &written),
+            written,
             upgrade,
             ..self
         }
@@ -245,6 +255,12 @@ impl Prerequisites {
     pub(crate) fn before_ready(&self) -> Option<&Blocker> {
         self.unmet().or(self.held())
     }
+}
+
+/// The values of the profile, the version map for the present step, and the spec, merged.
+fn written(wanted: &Wanted, profile: Option<&ProfileDefaults>, upgrade: &Check<UpgradePlan>) -> Values {
+    let step = upgrade.as_ref().ok().map(|upgrade| &upgrade.now.values);
+    values::written(profile, step, &wanted.spec.helm.values)
 }
 
 /// A unique identifier of the instance's database. `None` while it is unknown.

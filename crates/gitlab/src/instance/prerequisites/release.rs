@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use stanchion_api::gitlab::{ChartRepository, Edition, GitlabProfileSpec};
+use stanchion_api::gitlab::{ChartRepository, Edition, GitlabProfileSpec, Values};
 use stanchion_kernel::apply::is_owned;
 use stanchion_kernel::external::ServedKind;
 use stanchion_kernel::text::shorten;
@@ -212,24 +212,14 @@ pub enum ObjectStore {
 }
 
 /// Where GitLab stores objects: charts from 10 on bring no storage of their own.
-pub(super) fn stored(
-    wanted: &Wanted,
-    profile: Option<&GitlabProfileSpec>,
-    upgrade: &Check<UpgradePlan>,
-) -> Check<ObjectStore> {
+pub(super) fn stored(wanted: &Wanted, written: &Values, upgrade: &Check<UpgradePlan>) -> Check<ObjectStore> {
     if wanted.spec.object_storage.credentials_secret.is_some() {
         return Ok(ObjectStore::Provided);
     }
-    let step = upgrade.as_ref().ok().map(|upgrade| &upgrade.now);
-    let written = values::written(
-        profile.map(|profile| &profile.defaults),
-        step.map(|step| &step.values),
-        &wanted.spec.helm.values,
-    );
-    if values::names_object_storage(&written) {
+    if values::names_object_storage(written) {
         return Ok(ObjectStore::InValues);
     }
-    let chart = step.map(|step| step.chart.as_str());
+    let chart = upgrade.as_ref().ok().map(|upgrade| upgrade.now.chart.as_str());
     match chart.filter(|chart| !ChartVersion::of(chart).bundles_backends()) {
         None => Ok(ObjectStore::Bundled),
         Some(chart) => Err(Blocker::failed(

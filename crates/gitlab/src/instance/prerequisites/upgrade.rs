@@ -1,20 +1,21 @@
 //! Decides which version is installed now, and why not the requested one.
 
+mod known;
+
 use std::time::Duration;
 
 use stanchion_api::gitlab::{GitlabVersionMapSpec, Phase};
 use stanchion_kernel::Class;
-use stanchion_kernel::text::shorten;
 
+use self::known::Known;
 use super::super::observe::{Current, Database};
 use super::super::target::Wanted;
 use super::{Blocker, Check};
 use crate::backends::kinds::PERCONA;
 use crate::backends::percona;
-use crate::flux::{Progress, Release, Running};
-use crate::record::{self, Versions};
+use crate::flux::{Progress, Release};
 use crate::values::ChartVersion;
-use crate::versions::{self, Step, Version, by_chart, installed_by, path, resolve, unmapped, version_of};
+use crate::versions::{self, Step, Version, by_chart, installed_by, resolve, unmapped};
 
 /// How often the database is queried during an upgrade: nothing reports the end of its migrations.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
@@ -30,6 +31,8 @@ pub struct UpgradePlan {
     pub path: Vec<Version>,
     /// The running version, if known.
     pub running: Option<Version>,
+    /// A newer version that was begun and never ran. It may have migrated the database.
+    pub begun: Option<Version>,
     /// Why the next step is not taken yet.
     pub held: Option<Held>,
 }
@@ -51,12 +54,9 @@ pub(super) fn find(wanted: &Wanted, current: &Current, release: Option<&Release>
 
 fn plan_upgrade(wanted: &Wanted, current: &Current, release: Option<&Release>) -> Check<UpgradePlan> {
     let map = current.map.as_ref();
-    let last = predecessor(current)?;
-    let ran = release.and_then(|release| release.running.as_ref()).or(last);
-    let remembered = wanted.installed.max(recorded(wanted, current, release));
-    let running = ran.and_then(|ran| version_of(ran, map)).or(remembered);
+    let known = Known::of(wanted, current, release)?;
     if let Some(chart) = &wanted.spec.helm.version {
-        return Ok(UpgradePlan::named(map, chart, ran, running));
+        return Ok(UpgradePlan::named(map, chart, &known));
     }
     let map = map.ok_or_else(|| {
         let words = "GitlabVersionMap default does not exist yet; create it, or set helm.version";
@@ -64,21 +64,19 @@ fn plan_upgrade(wanted: &Wanted, current: &Current, release: Option<&Release>) -
     })?;
     let target = resolve(map, &wanted.spec.version)
         .map_err(|error| Blocker::failed("VersionUnknown", error.to_string()))?;
-    let steps = match &running {
-        Some(running) => path(map, running, &target)
-            .map_err(|error| blocked(format!("{error}{}", hint(wanted, current, ran, running))))?,
-        None => vec![beginning(ran, target.clone())?],
-    };
+    let steps = known.path(wanted, map, &target)?;
     let next = steps.first().unwrap_or(&target);
-    let held = may_go_on(wanted, current, release, running.as_ref(), next).err();
+    let begun = known.to_complete(&target);
+    let held = may_go_on(wanted, current, release, known.running.as_ref(), begun, next).err();
     let now = if held.is_none() {
         next.clone()
     } else {
+        let last = known.last().filter(|_| begun.is_none());
         let chart = release.map(|release| release.chart.as_str());
         present(
             map,
             chart.or(last.map(|last| last.chart.as_str())),
-            running.as_ref(),
+            known.running.max(begun).as_ref(),
             next,
         )?
     };
@@ -86,33 +84,10 @@ fn plan_upgrade(wanted: &Wanted, current: &Current, release: Option<&Release>) -
         target: Some(target.version),
         now,
         path: steps.iter().map(|step| step.version).collect(),
-        running,
+        running: known.running,
+        begun: known.begun,
         held,
     })
-}
-
-/// What to do about a version that does not run, and that only the record or Helm's history knows.
-fn hint(wanted: &Wanted, current: &Current, ran: Option<&Running>, running: &Version) -> String {
-    let by_helm = current.helm.as_ref().and_then(|helm| helm.as_ref().ok());
-    let was_tried = by_helm.is_some_and(|deployed| !deployed.runs && ran == Some(&deployed.running));
-    let source = match ran {
-        None if wanted.installed != Some(*running) => format!("ConfigMap {}", record::name(&wanted.name)),
-        Some(_) if was_tried => "Helm's own history of the release".to_owned(),
-        _ => return String::new(),
-    };
-    format!(
-        ". {source} says that {running} ran or was begun last on this database; delete it only if the database is new"
-    )
-}
-
-/// If no version is known to have run, the target is installed directly.
-fn beginning(ran: Option<&Running>, target: Step) -> Check<Step> {
-    let Some(running) = ran else { return Ok(target) };
-    Err(blocked(format!(
-        "the release runs chart {}, and neither Flux, Helm nor the version map says which version of GitLab that is; \
-         add it to GitlabVersionMap default",
-        running.chart
-    )))
 }
 
 /// The present step, which stays while the next one waits. A release that somebody deleted comes back with it.
@@ -138,25 +113,22 @@ fn present(
 impl UpgradePlan {
     /// The chart that the spec names, whatever runs. Its version is in the map, or is that of the running release, or is
     /// estimated until it runs.
-    fn named(
-        map: Option<&GitlabVersionMapSpec>,
-        chart: &str,
-        ran: Option<&Running>,
-        running: Option<Version>,
-    ) -> Self {
+    fn named(map: Option<&GitlabVersionMapSpec>, chart: &str, known: &Known<'_>) -> Self {
         let estimate = unmapped(chart);
         let mapped = map.and_then(|map| by_chart(map, chart));
-        let runs = running.filter(|_| ran.is_some_and(|ran| ran.chart == chart));
-        let known = mapped.as_ref().map(|step| step.version).or(runs);
+        let running = known.running;
+        let runs = running.filter(|_| known.ran.is_some_and(|ran| ran.chart == chart));
+        let version = mapped.as_ref().map(|step| step.version).or(runs);
         let is_open = ChartVersion::is_open(chart);
         Self {
-            target: known.or((!is_open).then_some(estimate.version)),
+            target: version.or((!is_open).then_some(estimate.version)),
             now: mapped.unwrap_or(Step {
-                version: known.unwrap_or(estimate.version),
+                version: version.unwrap_or(estimate.version),
                 ..estimate
             }),
             path: Vec::new(),
             running,
+            begun: known.begun,
             held: None,
         }
     }
@@ -177,6 +149,7 @@ fn may_go_on(
     current: &Current,
     release: Option<&Release>,
     running: Option<&Version>,
+    begun: Option<Version>,
     next: &Step,
 ) -> Result<(), Held> {
     if let Some(release) = release.filter(|release| is_under_way(release, next)) {
@@ -194,14 +167,15 @@ fn may_go_on(
             // A chart that is no longer available does not block the next step.
             Progress::Done | Progress::Waiting { .. } => {}
             // A failed upgrade is replaced: the previous version still runs, and its migrations were finished before the
-            // upgrade. Those of its patch releases were not asked for.
+            // upgrade. Those of its patch releases were not asked for, and of a range of charts it is unknown which one
+            // was attempted.
             Progress::Failed { .. } if !is_idle => {
                 let attempted = installed_by(current.map.as_ref(), &release.chart);
-                if attempted.map(Version::minor) != Some(running.minor()) {
+                if attempted.is_some_and(|attempted| attempted.minor() != running.minor()) {
                     return Ok(());
                 }
             }
-            Progress::Failed { reason, message } => {
+            Progress::Failed { reason, message, .. } => {
                 return Err(held(
                     "ReleaseFailed",
                     format!("{} waits: {reason}: {message}", next.version),
@@ -210,7 +184,9 @@ fn may_go_on(
             Progress::Working(_) => return Err(at_work(release, next)),
         }
     }
-    if !wanted.spec.upgrade.wait_for_migrations {
+    // The migrations were finished before it was begun, and nothing would finish those that it has begun itself.
+    let was_begun = begun.is_some_and(|begun| begun.minor() == next.version.minor());
+    if was_begun || !wanted.spec.upgrade.wait_for_migrations {
         return Ok(());
     }
     match &current.database {
@@ -275,33 +251,6 @@ fn server_version(wanted: &Wanted, current: &Current) -> Option<u32> {
         Database::Answered(answer) => Some(answer.version),
         Database::NotAsked | Database::NoAnswer(_) => None,
     }
-}
-
-/// The release that Helm deployed under this name before the instance existed. Of another chart that is uninstalled, only
-/// the record is left, and Flux replaces it.
-fn predecessor(current: &Current) -> Check<Option<&Running>> {
-    match &current.helm {
-        None => Ok(None),
-        Some(Ok(deployed)) if deployed.chart == "gitlab" => Ok(Some(&deployed.running)),
-        Some(Ok(deployed)) if deployed.gone => Ok(None),
-        Some(Ok(deployed)) => Err(Blocker::human(
-            "NotOurs",
-            format!(
-                "Helm has installed chart {} under the name of this instance; uninstall it, or give the instance another name",
-                shorten(&deployed.chart, 64)
-            ),
-        )),
-        Some(Err(why)) => Err(blocked(format!(
-            "the Secret of Helm's own release does not say which version runs: {why}. Fix or delete it"
-        ))),
-    }
-}
-
-/// The version that ran last on this database, if recorded. Without a release, what Flux had begun counts as well: the
-/// database may have been migrated.
-fn recorded(wanted: &Wanted, current: &Current, release: Option<&Release>) -> Option<Version> {
-    let versions = Versions::read(current.record.as_ref(), &super::database(wanted, current)?);
-    versions.ran.max(versions.begun.filter(|_| release.is_none()))
 }
 
 /// Flux ends what it is doing before the next step.

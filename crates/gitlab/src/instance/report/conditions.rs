@@ -97,7 +97,7 @@ pub(super) fn released(conditions: &mut Conditions, release: Option<&Release>) {
         Progress::Waiting { reason, message, .. } => {
             conditions.set(condition::RELEASED, Truth::Unknown, reason, message);
         }
-        Progress::Failed { reason, message } => {
+        Progress::Failed { reason, message, .. } => {
             conditions.set(condition::RELEASED, Truth::False, reason, message);
         }
     }

@@ -184,7 +184,7 @@ fn progress(
         );
     }
     match (&release.progress, held) {
-        (Progress::Failed { reason, message }, _) => {
+        (Progress::Failed { reason, message, .. }, _) => {
             (broken, (Truth::False, reason.clone(), message.clone()))
         }
         (Progress::Working(words), _) => (

@@ -107,12 +107,21 @@ impl Fixture {
         }
     }
 
-    pub(super) fn input(&self) -> Input<'_> {
+    pub(super) fn written(&self) -> Values {
+        written(
+            Some(&self.profile),
+            Some(&self.step_values),
+            &self.spec.helm.values,
+        )
+    }
+
+    pub(super) fn input<'a>(&'a self, written: &'a Values) -> Input<'a> {
         Input {
             name: "shop",
             spec: &self.spec,
             profile: &self.profile,
             step_values: &self.step_values,
+            written,
             chart: &self.chart,
             psql: self.psql.as_ref(),
             redis: self.redis.as_ref(),
@@ -123,7 +132,7 @@ impl Fixture {
     }
 
     pub(super) fn values(&self) -> Value {
-        compose(&self.input()).into()
+        compose(&self.input(&self.written())).into()
     }
 
     pub(super) fn at(&self, pointer: &str) -> Option<Value> {

@@ -65,6 +65,42 @@ fn a_stop_that_the_map_lacks_is_named() {
     assert_eq!(way(&gap, "17.8.0", "18.2.8").unwrap(), "17.11.7 18.2.8");
 }
 
+/// Nothing older than what was begun is installed, and nothing newer before it is complete.
+#[test]
+fn what_was_begun_is_completed_first() {
+    let way = |running: Option<&str>, begun: &str, target: &str| {
+        let running: Option<Version> = running.map(|running| running.parse().unwrap());
+        let target = resolve(&ladder(), target).unwrap();
+        let steps = path_after_begun(&ladder(), running.as_ref(), begun.parse().unwrap(), &target)?;
+        let names: Vec<_> = steps.iter().map(|step| step.version.to_string()).collect();
+        Ok::<_, Blocked>(names.join(" "))
+    };
+    let after = |running, begun, target| way(running, begun, target).unwrap();
+    assert_eq!(
+        after(Some("17.11.7"), "18.2.8", "18.8.10"),
+        "18.2.8 18.5.7 18.8.10"
+    );
+    assert_eq!(after(None, "18.8.9", "18.11.6"), "18.8.10 18.11.6");
+    assert_eq!(after(Some("18.5.7"), "18.8.9", "18.8.10"), "18.8.10");
+    assert_eq!(after(None, "18.8.10", "18.8.10"), "18.8.10");
+    // Later versions do not rely on a patch.
+    assert_eq!(after(Some("18.8.9"), "18.8.10", "18.11.6"), "18.11.6");
+    for (running, begun, target) in [
+        (Some("17.11.7"), "18.2.8", "17.11.7"),
+        (None, "18.8.10", "18.8.9"),
+    ] {
+        let refused = way(running, begun, target);
+        assert!(matches!(refused, Err(Blocked::BelowBegun { .. })), "{refused:?}");
+    }
+    for begun in ["18.3.1", "18.2.9"] {
+        let refused = way(Some("17.11.7"), begun, "18.5.7");
+        assert!(
+            matches!(refused, Err(Blocked::BegunMissing { .. })),
+            "{refused:?}"
+        );
+    }
+}
+
 #[test]
 fn the_stops_are_those_that_gitlab_names() {
     let all = |major, minor| Minor { major, minor };
@@ -99,6 +135,7 @@ proptest! {
                 prop_assert!(known.iter().all(|version| version.minor() != stop));
                 prop_assert!(running.minor() < stop && stop < target.version.minor());
             }
+            Err(other) => return Err(TestCaseError::fail(other.to_string())),
             Ok(steps) => {
                 prop_assert_eq!(steps.is_empty(), running == target.version);
                 let mut at = running;

@@ -88,8 +88,8 @@ fn errors_say_what_there_is_and_what_to_do() {
         [said(&map, "99"), said(&map, "next"), said(&map, "a"), said(&empty, "18")].join("\n"),
         @r#"
     the version map has no version "99": its newest are 18.2.8, 17.11.7, 17.3.0, its aliases a (b), b (a), latest (18.2.8), next (soon), soon (19). Add it to the map, or ask for one that is there
-    the alias next -> soon of the version map stands for "19", which the map does not have: its newest are 18.2.8, 17.11.7, 17.3.0, its aliases a (b), b (a), latest (18.2.8), next (soon), soon (19). Add it to the map, or correct the alias
-    aliases of the version map stand for one another: a -> b -> a. Let one of them name a version
+    alias next -> soon points to 19, which is not in the version map: its newest are 18.2.8, 17.11.7, 17.3.0, its aliases a (b), b (a), latest (18.2.8), next (soon), soon (19). Add it to the map, or correct the alias
+    the aliases a -> b -> a form a cycle; point one at a version
     the version map has no version "18": it has no versions at all. Add it to the map, or ask for one that is there
     "#
     );

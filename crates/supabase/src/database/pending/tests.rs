@@ -125,6 +125,35 @@ fn an_internal_database_that_is_gone_is_made_anew() {
     assert_eq!(names, ["schema of the pooler", "objects of the pooler"]);
 }
 
+/// Only an owner may comment on a database: another administrator's would fail the whole transaction.
+#[test]
+fn an_internal_database_of_another_owner_is_not_marked() {
+    let mut request = request();
+    request
+        .passwords
+        .insert(Login::Pooler, "another".to_owned().into());
+    let marks = |ours: bool| {
+        let mut catalog = done();
+        let found = Internal {
+            oid: 99,
+            owner: "earlier".to_owned(),
+            superuser: true,
+            ours,
+            comment: String::new(),
+        };
+        catalog.database.internal.insert("_supabase".to_owned(), found);
+        let pending = pending(&catalog, &request, &mut random()).unwrap();
+        let statements = pending.statements.iter().map(ToString::to_string);
+        let marked = statements
+            .filter(|statement| statement.contains(r#"COMMENT ON DATABASE "_supabase""#))
+            .count();
+        let remedy = r#"ALTER DATABASE "_supabase" OWNER TO "boss""#;
+        let notes = pending.notes.iter();
+        (marked, notes.filter(|note| note.message.contains(remedy)).count())
+    };
+    assert_eq!((marks(true), marks(false)), ((1, 0), (0, 1)));
+}
+
 /// The record of what the operator created is lost with a database; the marks of the logins are not.
 #[test]
 fn what_was_created_for_an_earlier_database_is_recorded_in_the_new_one() {
@@ -140,6 +169,7 @@ fn what_was_created_for_an_earlier_database_is_recorded_in_the_new_one() {
             oid: internal_oid,
             owner: "boss".to_owned(),
             superuser: true,
+            ours: true,
             comment: String::new(),
         };
         catalog.database.internal.insert(internal.to_owned(), found);

@@ -1,4 +1,4 @@
-//! What the cache believes, and for how long.
+//! Which results are valid, and for how long.
 
 use super::*;
 use crate::database::{Names, VerifiedPasswords};
@@ -45,11 +45,29 @@ fn a_lost_server_invalidates_the_checks_of_all_its_projects() {
     for (name, server) in [("a", "one:5432"), ("b", "one:5432"), ("c", "two:5432")] {
         cache.check(&key(name), checked(server));
     }
-    let woken = cache.doubt("one:5432");
+    let woken = cache.invalidate_server("one:5432");
     assert_eq!(woken, [key("a"), key("b")]);
-    assert_eq!(cache.doubt("one:5432"), [], "each is woken once");
-    let believed = |name: &str| cache.last_check(&key(name), CHECK_EVERY).holds;
-    assert_eq!(["a", "b", "c"].map(believed), [false, false, true]);
+    assert_eq!(cache.invalidate_server("one:5432"), [], "each is woken once");
+    let is_valid = |name: &str| cache.last_check(&key(name), CHECK_EVERY).holds;
+    assert_eq!(["a", "b", "c"].map(is_valid), [false, false, true]);
+}
+
+/// Another project loses the server after this one has asked it, and before its answer is remembered.
+#[tokio::test(start_paused = true)]
+async fn an_answer_from_before_the_loss_is_not_valid_when_it_is_remembered() {
+    let cache = ProjectCache::default();
+    let holds = |name: &str| cache.last_check(&key(name), CHECK_EVERY).holds;
+    cache.check(&key("a"), checked("one:5432"));
+    let moment = Duration::from_millis(1);
+    tokio::time::advance(moment).await;
+    let answer = checked("one:5432");
+    tokio::time::advance(moment).await;
+    assert_eq!(cache.invalidate_server("one:5432"), [key("a")]);
+    tokio::time::advance(moment).await;
+    assert_eq!(cache.check(&key("b"), answer), [key("b")], "it asks again");
+    assert!(!holds("b"));
+    assert_eq!(cache.check(&key("b"), checked("one:5432")), []);
+    assert_eq!(["a", "b"].map(holds), [false, true]);
 }
 
 #[test]
@@ -111,9 +129,9 @@ fn a_project_is_not_converged_while_its_server_does_not_answer() {
 #[test]
 fn only_the_first_reconcile_skips_the_check() {
     let cache = ProjectCache::default();
-    assert_eq!(cache.first_look(&key("a")), Some(MENDED_BY));
-    cache.postpone(&key("a"), MENDED_BY);
-    assert_eq!(cache.first_look(&key("b")), Some(MENDED_BY + AFTER_EACH));
+    assert_eq!(cache.first_look(&key("a")), Some(REPAIR_WINDOW));
+    cache.postpone(&key("a"), REPAIR_WINDOW);
+    assert_eq!(cache.first_look(&key("b")), Some(REPAIR_WINDOW + AFTER_EACH));
     assert_eq!(cache.first_look(&key("a")), None);
 }
 
@@ -130,7 +148,7 @@ fn a_repaired_project_is_not_checked_before_its_turn() {
     cache.postpone(&key, wait);
     let (found, left) = cache.converged(&key, within).unwrap();
     assert!(found == converged && left <= wait);
-    cache.lock().get_mut(&key).unwrap().due = Some(Instant::now());
+    cache.lock().projects.get_mut(&key).unwrap().due = Some(Instant::now());
     assert!(cache.converged(&key, within).is_none(), "its first check is due");
 }
 

@@ -135,16 +135,25 @@ fn what_could_not_be_removed_is_named() {
 /// The wait begins with the first attempt, and another project does not inherit it.
 #[tokio::test(start_paused = true)]
 async fn a_project_waits_from_its_first_attempt() {
+    use WaitsFor::{Administrator, Database};
+
     let waiting = Waiting::default();
-    assert_eq!(waiting.waited("one"), Duration::ZERO);
-    waiting.begin("one");
+    let waited = |uid, waits_for| waiting.waited(uid, waits_for).as_secs() / 60;
+    assert_eq!(waited("one", Database), 0);
+    waiting.begin("one", Database);
     tokio::time::advance(Duration::from_mins(3)).await;
-    waiting.begin("one");
+    waiting.begin("one", Database);
     tokio::time::advance(Duration::from_mins(3)).await;
-    assert_eq!(waiting.waited("one"), Duration::from_mins(6));
-    assert_eq!(waiting.waited("two"), Duration::ZERO);
-    waiting.end("one");
-    assert_eq!(waiting.waited("one"), Duration::ZERO);
+    assert_eq!((waited("one", Database), waited("two", Database)), (6, 0));
+    // The time in which the Secret was missing is not the database's.
+    waiting.begin("two", Administrator);
+    tokio::time::advance(Duration::from_mins(4)).await;
+    waiting.begin("two", Database);
+    tokio::time::advance(Duration::from_mins(2)).await;
+    assert_eq!((waited("two", Administrator), waited("two", Database)), (6, 2));
+    waiting.end("two");
+    assert_eq!((waited("two", Administrator), waited("two", Database)), (0, 0));
+    assert_eq!(waited("one", Database), 12, "another project is not touched");
 }
 
 #[test]

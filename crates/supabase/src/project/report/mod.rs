@@ -3,6 +3,7 @@
 mod components;
 mod dependencies;
 mod failure;
+mod rotation;
 #[cfg(test)]
 mod tests;
 
@@ -17,7 +18,7 @@ use stanchion_kernel::{Outcome, Report};
 
 use super::ProjectController;
 use super::apply::{Applied, Stage};
-use super::observe::ChildrenView;
+use super::observe::{ChildrenView, Observed};
 use super::plan::{DatabasePlan, Plan};
 use super::reasons::{NetworkReason, ReadyReason};
 use super::render_inputs::RenderInputs;
@@ -78,14 +79,9 @@ pub(crate) fn report(
     }
     let mut report = match (outcome.problem, outcome.target.zip(outcome.observed)) {
         (Some(problem), _) => failure::report(project, status, &mut conditions, outcome, problem, now),
-        (None, Some((wanted, observed))) => complete(
-            project,
-            status,
-            &mut conditions,
-            (wanted, &observed.view),
-            outcome,
-            now,
-        ),
+        (None, Some((wanted, observed))) => {
+            complete(project, status, &mut conditions, (wanted, observed), outcome, now)
+        }
         (None, None) => Report::new(status),
     };
     report.status.conditions = conditions.finish();
@@ -147,21 +143,21 @@ fn complete(
     project: &SupabaseProject,
     status: SupabaseProjectStatus,
     conditions: &mut Conditions,
-    view: (&Wanted, &ChildrenView),
+    (wanted, observed): (&Wanted, &Observed),
     outcome: &ProjectOutcome<'_>,
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
+    let view = (wanted, &observed.view);
+    let is_early = outcome.applied.repaired || !observed.may_be_ready();
     match (outcome.applied.stage, &outcome.applied.render_inputs) {
         // The next reconcile checks the dependencies, and decides.
         (Stage::Dependencies, _) => Report::new(status),
         // The status would change again with the next pod, and other projects wait for their repair. The next reconcile,
-        // after the first reconciles of these, reports what is true then.
-        _ if outcome.applied.repaired && status.observed_generation == project.metadata.generation => {
-            Report {
-                requeue_after: Some(view.1.next),
-                ..Report::new(status)
-            }
-        }
+        // after the first reconciles of these, reports what is true then. One that was not running waits for its check.
+        _ if is_early && status.observed_generation == project.metadata.generation => Report {
+            requeue_after: Some(view.1.next),
+            ..Report::new(status)
+        },
         (_, Some(inputs)) => present_report(project, status, conditions, view, inputs, outcome, now),
         (_, None) => rolled_out(project, status, conditions, view, outcome, now),
     }
@@ -178,13 +174,10 @@ fn present_report(
     now: Timestamp,
 ) -> Report<SupabaseProjectStatus> {
     let (reason, said) = match inputs.keys.published_at {
-        None => ("SecretsGenerated", ""),
-        Some(_) => (
-            "NewKeysPublished",
-            "new keys are published and accepted by every component that has rolled out; they are used once all have",
-        ),
+        None => ("SecretsGenerated", String::new()),
+        Some(_) => ("NewKeysPublished", rotation::published(wanted, &inputs.keys, now)),
     };
-    conditions.set(condition::SECRETS_READY, Truth::True, reason, said);
+    conditions.set(condition::SECRETS_READY, Truth::True, reason, &said);
     let network = if wanted.spec.gateway.is_some() {
         NetworkReason::RouteConfigured
     } else {

@@ -1,10 +1,13 @@
 //! Special behaviour of some built-in kinds on creation and change.
 
+mod numbers;
 mod pod;
 mod service;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Map, Value, json};
+
+pub(crate) use numbers::ServiceNumbers;
 
 use crate::error::FieldError;
 use crate::resource::Resource;
@@ -90,9 +93,9 @@ pub(crate) fn begin(resource: &Resource, object: &mut Value) {
 }
 
 /// After mutating admission.
-pub(crate) fn complete(resource: &Resource, object: &mut Value) {
+pub(crate) fn complete(numbers: &ServiceNumbers, resource: &Resource, object: &mut Value) {
     if &*resource.storage == "/services" {
-        service::complete(object);
+        service::complete(numbers, object);
     }
 }
 
@@ -110,7 +113,7 @@ pub(crate) fn taken_address(store: &Store, resource: &Resource, object: &Value) 
 }
 
 /// Fields that an update does not store, or keeps implicitly.
-pub(crate) fn keep(resource: &Resource, old: &Value, new: &mut Value) {
+pub(crate) fn keep(numbers: &ServiceNumbers, resource: &Resource, old: &Value, new: &mut Value) {
     match &*resource.storage {
         "/services" => {
             let ingress = new
@@ -135,7 +138,7 @@ pub(crate) fn keep(resource: &Resource, old: &Value, new: &mut Value) {
                     spec.insert(key.to_owned(), kept);
                 }
             }
-            service::complete(new);
+            service::complete(numbers, new);
         }
         "/namespaces" => {
             if let Some(finalizers) = old.pointer("/spec/finalizers").cloned() {

@@ -1,16 +1,11 @@
 //! Assigns addresses and ports to Services.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use serde_json::{Value, json};
 
 use super::absent;
+use super::numbers::ServiceNumbers;
 use crate::error::FieldError;
 use crate::store::{Store, text};
-
-/// The next free address of 10.96.0.0/16; the first ones are the cluster's own.
-static ADDRESS: AtomicU32 = AtomicU32::new(11);
-static NODE_PORT: AtomicU32 = AtomicU32::new(30_001);
 
 /// An address cannot be used twice.
 pub(super) fn taken_address(store: &Store, object: &Value) -> Option<FieldError> {
@@ -101,8 +96,9 @@ pub(super) fn change_of_type(old: &Value, new: &mut Value) {
     }
 }
 
-/// Sets the fields that the client left out.
-pub(super) fn complete(object: &mut Value) {
+/// Sets the fields that the client left out. What it has set is not given to another Service.
+pub(super) fn complete(numbers: &ServiceNumbers, object: &mut Value) {
+    numbers.note(object);
     let kind = text(object, "/spec/type").to_owned();
     if kind == "ExternalName" {
         return;
@@ -112,10 +108,7 @@ pub(super) fn complete(object: &mut Value) {
     };
     let address = match spec.get("clusterIP").and_then(Value::as_str) {
         Some(given) if !given.is_empty() => given.to_owned(),
-        _ => {
-            let next = ADDRESS.fetch_add(1, Ordering::Relaxed);
-            format!("10.96.{}.{}", next / 250 % 250, next % 250 + 1)
-        }
+        _ => numbers.address(),
     };
     spec.insert("clusterIP".to_owned(), json!(address));
     spec.insert("clusterIPs".to_owned(), json!([address]));
@@ -145,12 +138,10 @@ pub(super) fn complete(object: &mut Value) {
             .into_iter()
             .flatten()
         {
-            if let Value::Object(port) = port {
-                absent(
-                    port,
-                    "nodePort",
-                    json!(30_000 + NODE_PORT.fetch_add(1, Ordering::Relaxed) % 2_768),
-                );
+            if let Value::Object(port) = port
+                && !port.contains_key("nodePort")
+            {
+                port.insert("nodePort".to_owned(), json!(numbers.port()));
             }
         }
     }

@@ -1,9 +1,13 @@
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::instance::observe::Answer;
+use crate::record::Versions;
+
+mod begun;
+mod helm;
 
 const ASKING: &str = "AskingForMigrations";
 
@@ -83,10 +87,12 @@ fn reason(finding: &Check<UpgradePlan>) -> &'static str {
 fn a_first_installation_is_the_version_itself() {
     let upgrade = find(&at("latest"), &current(), None).unwrap();
     assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("9.2.8", None));
-    // A requested chart that never ran does not require stops.
-    let never_ran = release("8.3.7", None, "False");
-    let upgrade = find(&at("latest"), &current(), Some(&never_ran)).unwrap();
-    assert_eq!(upgrade.now.chart, "9.2.8");
+    // A requested chart that was never begun does not require stops. One that failed may have made the database.
+    for (ready, expected) in [("Waiting", "9.2.8"), ("False", "8.3.7")] {
+        let never_ran = release("8.3.7", None, ready);
+        let upgrade = find(&at("latest"), &current(), Some(&never_ran)).unwrap();
+        assert_eq!(upgrade.now.chart, expected, "{ready}");
+    }
 }
 
 #[test]
@@ -132,10 +138,17 @@ fn nothing_is_changed_while_flux_is_at_work_but_what_failed_is_replaced() {
     let upgrade = find(&at("18"), &current, Some(&other_way));
     assert_eq!(reason(&upgrade), "ReleaseAtWork");
     assert_eq!(upgrade.unwrap().now.chart, "8.6.0");
-    let failed = release("8.6.0", Some(("8.3.7", "17.3.7")), "False");
+    let failed = release("8.5.4", Some(("8.3.7", "17.3.7")), "False");
     assert_eq!(
         find(&at("18"), &current, Some(&failed)).unwrap().now.chart,
         "8.5.5"
+    );
+    let beyond = release("8.6.0", Some(("8.3.7", "17.3.7")), "False");
+    let refused = find(&at("18"), &current, Some(&beyond)).unwrap_err();
+    assert!(
+        refused.message.contains("neither 17.6.0 nor"),
+        "{}",
+        refused.message
     );
     let idle_and_bad = release("8.3.7", Some(("8.3.7", "17.3.7")), "False");
     assert_eq!(
@@ -200,6 +213,9 @@ fn a_patch_that_is_not_installed_does_not_skip_the_migrations_check() {
     let minor = release("8.11.0", Some(("8.8.6", "17.8.6")), "False");
     let upgrade = find(&at("18"), &current(), Some(&minor)).unwrap();
     assert_eq!((upgrade.now.chart.as_str(), upgrade.held), ("8.11.8", None));
+    // Of a range of charts it is unknown which one failed.
+    let range = release("8.x", Some(("8.8.6", "17.8.6")), "False");
+    assert_eq!(reason(&find(&at("18"), &current(), Some(&range))), ASKING);
 }
 
 #[test]
@@ -282,13 +298,17 @@ fn a_release_that_somebody_deleted_comes_back_as_it_was() {
         installed: Some(Version::new(18, 2, 8)),
         ..at("17")
     };
-    assert_eq!(reason(&find(&older, &current, None)), "UpgradeBlocked");
+    let refused = find(&older, &current, None);
+    assert_eq!(reason(&refused), "UpgradeBlocked");
+    let words = refused.unwrap_err().message;
+    assert!(
+        words.contains("status.installedVersion records 18.2.8"),
+        "{words}"
+    );
 }
 
-/// A database outlives its instance, and so does the record of its version.
-#[test]
-fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
-    let mut current = current();
+/// The login of the database, and its identity in the record.
+fn with_login(current: &mut Current) -> &'static str {
     let login = json!({ "host": "db", "port": "5432", "password": "p" });
     let secret = json!({ "metadata": { "name": "pg" }, "stringData": login });
     let mut secret: Secret = serde_json::from_value(secret).unwrap();
@@ -297,30 +317,33 @@ fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
         data.into_iter().map(bytes).collect()
     });
     current.secrets.insert("pg".into(), secret);
+    "db:5432/gitlabhq_production"
+}
+
+fn record(ran: Option<Version>, begun: Option<Version>, database: &str) -> ConfigMap {
+    let record = Versions { ran, begun }.object("shop", database).unwrap();
+    serde_json::from_value(record).unwrap()
+}
+
+/// A database outlives its instance, and so does the record of its version.
+#[test]
+fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
+    let mut current = current();
+    let here = with_login(&mut current);
     let newest = Some(Version::new(18, 2, 8));
-    let of = |ran, begun, database: &str| {
-        let record = Versions { ran, begun }.object("shop", database).unwrap();
-        serde_json::from_value(record).unwrap()
-    };
-    let record = |database: &str| of(newest, None, database);
-    current.record = Some(record("db:5432/gitlabhq_production"));
+    current.record = Some(record(newest, None, here));
     let refused = find(&at("17"), &current, None);
     assert_eq!(reason(&refused), "UpgradeBlocked");
     let words = refused.unwrap_err().message;
     assert!(words.contains("ConfigMap shop-gitlab-installed"), "{words}");
     assert_eq!(reason(&find(&at("18"), &current, None)), "");
-    current.record = Some(record("other:5432/gitlabhq_production"));
+    current.record = Some(record(newest, None, "other:5432/gitlabhq_production"));
     assert_eq!(
         reason(&find(&at("17"), &current, None)),
         "",
         "another database has another history"
     );
-    current.record = Some(record("db:5432/gitlabhq_production"));
-    // What Flux has begun counts for the next instance; this one's release is repaired or replaced.
-    current.record = Some(of(None, newest, "db:5432/gitlabhq_production"));
-    assert_eq!(reason(&find(&at("17"), &current, None)), "UpgradeBlocked");
-    let failed = release("9.2.8", None, "False");
-    assert_eq!(reason(&find(&at("17"), &current, Some(&failed))), "");
+    current.record = Some(record(newest, None, here));
     let elsewhere = json!({ "values": { "global": { "psql": { "host": "db-2" } } } });
     let elsewhere = wanted(&json!({ "version": "17", "helm": elsewhere }));
     assert_eq!(
@@ -328,52 +351,4 @@ fn a_database_that_outlived_its_instance_is_not_given_an_older_version() {
         "",
         "the values name another database"
     );
-}
-
-/// A plain `helm install` is a predecessor like any other: its upgrade goes through every required stop.
-#[test]
-fn what_helm_has_installed_itself_is_where_an_upgrade_begins() {
-    let deployed = |chart: &str, version: &str, app: &str| {
-        let running = Running {
-            chart: version.into(),
-            version: app.parse().ok(),
-        };
-        crate::helm::Deployed {
-            chart: chart.into(),
-            running,
-            runs: true,
-            gone: false,
-        }
-    };
-    let helm = |chart: &str, version: &str, app: &str| Some(Ok(deployed(chart, version, app)));
-    let mut current = current();
-    current.helm = helm("gitlab", "8.8.7", "v17.8.7");
-    let upgrade = find(&at("18"), &current, None);
-    assert_eq!(reason(&upgrade), ASKING);
-    let upgrade = upgrade.unwrap();
-    assert_eq!(
-        upgrade.now.chart, "8.8.7",
-        "what is there stays until the database has answered"
-    );
-    current.database = answered(16, 0);
-    let upgrade = find(&at("18"), &current, None).unwrap();
-    assert_eq!(upgrade.now.chart, "8.11.8", "and then the next stop comes");
-    assert_eq!(upgrade.running, Some(Version::new(17, 8, 7)));
-    assert_eq!(reason(&find(&at("17.5"), &current, None)), "UpgradeBlocked");
-    current.helm = helm("gitlab", "1.2.3", "unknown");
-    assert_eq!(reason(&find(&at("18"), &current, None)), "UpgradeBlocked");
-    current.helm = helm("nextcloud", "1.2.3", "1.0.0");
-    assert_eq!(reason(&find(&at("18"), &current, None)), "NotOurs");
-    current.helm = Some(Ok(crate::helm::Deployed {
-        runs: false,
-        gone: true,
-        ..deployed("nextcloud", "1.2.3", "1.0.0")
-    }));
-    assert_eq!(
-        reason(&find(&at("18"), &current, None)),
-        "",
-        "another chart that is uninstalled is in nobody's way"
-    );
-    current.helm = Some(Err(crate::helm::Unreadable::Malformed));
-    assert_eq!(reason(&find(&at("18"), &current, None)), "UpgradeBlocked");
 }
