@@ -56,6 +56,7 @@ fn everything(resources: &[&str], verbs: &[&str]) -> Value {
 }
 
 const PLANS: &[&str] = &["postgrespolicyplans", "postgrespolicyplans/status"];
+const POLICIES: &[&str] = &["postgrespolicies", "postgrespolicies/status"];
 
 async fn annotate(client: &Client, env: &TestEnv, plan: &str, manager: &str) -> Result<(), String> {
     let plans: Api<PostgresPolicyPlan> = Api::namespaced(client.clone(), &env.namespace);
@@ -165,7 +166,7 @@ async fn rbac_decides_who_approves() {
     env.database_secret().await;
     install_admission_policy(&env).await;
     let write = &["get", "list", "watch", "create", "patch", "update"];
-    let all = [&["postgrespolicies"], PLANS].concat();
+    let all = [POLICIES, PLANS].concat();
     allow(&env, "author", &everything(&all, write)).await;
     let approver = [
         everything(&["postgrespolicies"], &["approve"]),
@@ -205,6 +206,13 @@ async fn rbac_decides_who_approves() {
         (json!({ "approval": null }), false),
         (json!({ "approval": null, "mode": "observe" }), true),
         (json!({ "interval": "2s" }), true),
+        // A deletion waits for no approval, unless the policy only observes.
+        (json!({ "deletionPolicy": "Revoke" }), false),
+        (
+            json!({ "approval": null, "mode": "observe", "deletionPolicy": "Revoke" }),
+            true,
+        ),
+        (json!({ "deletionPolicy": "Retain" }), true),
     ] {
         let answer = patched(spec.clone()).await;
         assert_eq!(answer.is_ok(), allowed, "{spec}: {answer:?}");
@@ -214,6 +222,14 @@ async fn rbac_decides_who_approves() {
                 .is_none_or(|error| error.contains("set spec.approval to manual"))
         );
     }
+    let applied = json!({ "status": { "applied_database_identity": "1/2" } });
+    let params = PatchParams::default();
+    let refused = policies
+        .patch_status("asks", &params, &Patch::Merge(&applied))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("write the status of a policy"), "{refused}");
     let refused = annotate(&author, &env, &plan, "author").await.unwrap_err();
     assert!(refused.contains("approve or reject plans"), "{refused}");
     let plan = delete_and_approve(&env, &author, &plan).await;
