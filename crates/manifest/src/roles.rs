@@ -150,7 +150,7 @@ pub struct GeneratePassword {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub secret_name: Option<String>,
-    /// The key in that Secret. Default: `password`.
+    /// Key in the Secret. Default: `password`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub secret_key: Option<String>,

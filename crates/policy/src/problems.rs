@@ -19,6 +19,8 @@ pub(crate) const CONFLICT: &str = "ConflictingPolicy";
 pub(crate) const UNSAFE_DROPS: &str = "UnsafeRoleDrops";
 /// The connecting role lacks privileges.
 pub(crate) const PRIVILEGES: &str = "InsufficientPrivileges";
+/// What another policy declares is not known yet.
+pub(crate) const PENDING: &str = "PoliciesPending";
 /// No query succeeded.
 pub(crate) const CONNECTION: &str = "DatabaseConnectionFailed";
 

@@ -216,7 +216,7 @@ pub struct Password {
     /// A Secret in the same namespace with the password.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret_ref: Option<SecretName>,
-    /// The key in that Secret. Default: the role's name.
+    /// Key in the Secret. Default: the role's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub secret_key: Option<String>,

@@ -52,6 +52,10 @@ use crate::status::impl_status;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
 )]
 #[serde(rename_all = "camelCase")]
+#[x_kube(
+    validation = Rule::new("self == oldSelf")
+        .message("a plan cannot change; delete it, and the operator computes it again"),
+)]
 pub struct PostgresPolicyPlanSpec {
     /// The policy of the plan.
     pub policy_ref: PlanRef,
@@ -216,7 +220,7 @@ pub struct Decider {
 pub struct SqlRef {
     /// Name of the `ConfigMap`.
     pub name: String,
-    /// The key in its `binaryData`.
+    /// Key in `binaryData` of the `ConfigMap`.
     pub key: String,
     /// The compression of the SQL.
     #[serde(default, skip_serializing_if = "Option::is_none")]

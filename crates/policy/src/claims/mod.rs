@@ -1,7 +1,7 @@
 //! Records what each policy declares, in every namespace, by the identity that databases report.
 //!
-//! `observe` searches for conflicting claims, `apply` sets the claim. Setting it searches once more, under the same lock:
-//! of two concurrent policies at least one sees the other. The caller of a changed claim learns which policies to enqueue.
+//! `observe` searches for conflicting claims, `apply` sets the claim, and then searches once more: of two concurrent policies at
+//! least one sees the other. Nothing is compared under the lock. The caller of a changed claim learns which policies to enqueue.
 //!
 //! | the other policy is | what both declare |
 //! |---|---|
@@ -20,11 +20,12 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use stanchion_kernel::watch::dependencies::Key;
 use stanchion_postgres::Identity;
-use stanchion_roles::expand::Desired;
+use stanchion_roles::expand::{Desired, Size};
 use stanchion_roles::plan::Mode;
 
 use crate::overlap::{Declared, overlap};
 use crate::policy::target::PolicyId;
+use crate::policy::validate::aside;
 
 /// A database: the identity of its server, and its oid there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +72,8 @@ pub struct Claim {
     pub mode: Mode,
     /// The desired state.
     pub desired: Arc<Desired>,
+    /// Whether the desired state lacks shared profiles: those of a claim from before a restart are unknown.
+    pub partial: bool,
 }
 
 impl Claim {
@@ -88,10 +91,13 @@ pub struct Spared {
     pub desired: Arc<Desired>,
     /// Whether it is about the same database.
     pub same_database: bool,
+    /// Whether the desired state lacks shared profiles.
+    pub partial: bool,
 }
 
 struct Held {
-    claim: Claim,
+    /// Another value after each claim of the policy.
+    claim: Arc<Claim>,
     /// Sequence number, which decides between policies that were created in the same second.
     order: usize,
     /// Policies with conflicting claims.
@@ -123,22 +129,38 @@ fn order(all: &Table, us: &Pair) -> usize {
     all.get(us).map_or_else(next, |held| held.order)
 }
 
-/// The other policies that declare the same, sorted by name.
-fn overlapping(all: &Table, us: &Pair, claim: &Claim) -> Vec<Rival> {
-    let others = all
+/// The claims of the other policies.
+fn others(all: &Table, us: &Pair) -> Vec<(Pair, Arc<Claim>)> {
+    let others = all.iter().filter(|(other, _)| *other != us);
+    others
+        .map(|(other, held)| (other.clone(), Arc::clone(&held.claim)))
+        .collect()
+}
+
+/// Those of the other policies that declare the same, sorted by name. Large policies take a while to compare.
+fn overlapping(others: &[(Pair, Arc<Claim>)], claim: &Claim) -> Vec<Rival> {
+    let on_server = others
         .iter()
-        .filter(|(other, held)| *other != us && held.claim.place.system == claim.place.system);
-    let mut found: Vec<_> = others
-        .filter_map(|(other, held)| {
-            let same_database = held.claim.place == claim.place;
-            let over = overlap(claim.declared(), held.claim.declared(), same_database);
+        .filter(|(_, held)| held.place.system == claim.place.system);
+    let others: Vec<_> = on_server.collect();
+    let compared = || {
+        let found = others.iter().filter_map(|(other, held)| {
+            let same_database = held.place == claim.place;
+            let over = overlap(claim.declared(), held.declared(), same_database);
             let who = PolicyId {
                 key: key(other),
-                uid: held.claim.uid.clone(),
+                uid: held.uid.clone(),
             };
             (!over.is_empty()).then_some(Rival { who, over })
-        })
-        .collect();
+        });
+        found.collect()
+    };
+    let grants = |claim: &Claim| claim.desired.counts.grants;
+    let size = Size {
+        grants: others.iter().map(|(_, held)| grants(held)).sum::<usize>() + grants(claim),
+        ..Size::default()
+    };
+    let mut found: Vec<_> = aside(size, compared);
     found.sort_by_key(|rival| pair(&rival.who.key));
     found
 }
@@ -151,6 +173,40 @@ fn blocking(mut overlapping: Vec<Rival>, all: &Table, us: Party<'_>) -> Vec<Riva
             .is_some_and(|held| hinders((&name, &held.claim, held.order), us))
     });
     overlapping
+}
+
+/// Records the result of a comparison; returns the policies whose result has changed. It says nothing about a policy that has
+/// claimed since: that one has compared itself with this claim.
+fn settle(
+    all: &mut Table,
+    us: &Pair,
+    claim: &Arc<Claim>,
+    compared: &[(Pair, Arc<Claim>)],
+    found: &BTreeSet<Pair>,
+) -> Vec<Key> {
+    let is_current = |held: &Held, claim: &Arc<Claim>| Arc::ptr_eq(&held.claim, claim);
+    let Some(before) = all.get(us).filter(|held| is_current(held, claim)) else {
+        return Vec::new();
+    };
+    let before = before.rivals.clone();
+    let mut now = before.clone();
+    for (other, theirs) in compared {
+        let Some(held) = all.get_mut(other).filter(|held| is_current(held, theirs)) else {
+            continue;
+        };
+        if found.contains(other) {
+            held.rivals.insert(us.clone());
+            now.insert(other.clone());
+        } else {
+            held.rivals.remove(us);
+            now.remove(other);
+        }
+    }
+    let affected = before.symmetric_difference(&now).map(key).collect();
+    if let Some(held) = all.get_mut(us) {
+        held.rivals = now;
+    }
+    affected
 }
 
 /// A policy with a conflicting claim.
@@ -180,35 +236,38 @@ fn key(pair: &Pair) -> Key {
 impl Claims {
     /// The policies that would block this one with such a claim. Changes nothing.
     pub(crate) fn rivals(&self, policy: &Key, claim: &Claim) -> Vec<Rival> {
-        let (all, us) = (self.lock(), pair(policy));
-        let order = order(&all, &us);
-        blocking(overlapping(&all, &us, claim), &all, (&us, claim, order))
+        let us = pair(policy);
+        let (others, order) = {
+            let all = self.lock();
+            (others(&all, &us), order(&all, &us))
+        };
+        let found = overlapping(&others, claim);
+        blocking(found, &self.lock(), (&us, claim, order))
     }
 
     /// Sets a claim; returns the conflicting policies, and those whose result has changed.
     pub fn claim(&self, policy: &Key, claim: Claim) -> (Vec<Rival>, Vec<Key>) {
+        let (us, claim) = (pair(policy), Arc::new(claim));
+        let (others, order) = self.insert(&us, &claim);
+        let found = overlapping(&others, &claim);
+        let now: BTreeSet<_> = found.iter().map(|rival| pair(&rival.who.key)).collect();
         let mut all = self.lock();
-        let us = pair(policy);
-        let order = order(&all, &us);
-        let overlapping = overlapping(&all, &us, &claim);
-        let now: BTreeSet<_> = overlapping.iter().map(|rival| pair(&rival.who.key)).collect();
-        let before = all.remove(&us).map(|held| held.rivals).unwrap_or_default();
-        for (other, held) in all.iter_mut() {
-            if now.contains(other) {
-                held.rivals.insert(us.clone());
-            } else {
-                held.rivals.remove(&us);
-            }
-        }
-        let rivals = blocking(overlapping, &all, (&us, &claim, order));
-        let affected = before.symmetric_difference(&now).map(key).collect();
-        let held = Held {
-            claim,
+        let affected = settle(&mut all, &us, &claim, &others, &now);
+        (blocking(found, &all, (&us, &claim, order)), affected)
+    }
+
+    /// Sets a claim that is not compared yet; returns what it is compared with. Of two concurrent policies, the later one finds
+    /// the claim of the other.
+    fn insert(&self, us: &Pair, claim: &Arc<Claim>) -> (Vec<(Pair, Arc<Claim>)>, usize) {
+        let mut all = self.lock();
+        let (others, order) = (others(&all, us), order(&all, us));
+        let held = all.entry(us.clone()).or_insert_with(|| Held {
+            claim: Arc::clone(claim),
             order,
-            rivals: now,
-        };
-        all.insert(us, held);
-        (rivals, affected)
+            rivals: BTreeSet::new(),
+        });
+        held.claim = Arc::clone(claim);
+        (others, order)
     }
 
     /// Removes a claim; returns the policies whose result has changed.
@@ -245,11 +304,13 @@ impl Claims {
         })
     }
 
-    /// The relevant claims of all others on this server: from other namespaces only those at the same address.
+    /// The relevant claims of all others on this server: from other namespaces only those at the same address, or from before a
+    /// restart.
     pub fn others(&self, policy: &Key, place: &DatabaseKey, peer: &str) -> Vec<Spared> {
         let us = pair(policy);
         let counts = |other: &Pair, claim: &Claim| {
-            other.0 == us.0 || (claim.counts && claim.peer.as_deref() == Some(peer))
+            let same_server = claim.peer.as_deref().is_none_or(|theirs| theirs == peer);
+            other.0 == us.0 || (claim.counts && same_server)
         };
         self.lock()
             .iter()
@@ -259,6 +320,7 @@ impl Claims {
             .map(|(_, held)| Spared {
                 desired: Arc::clone(&held.claim.desired),
                 same_database: held.claim.place == *place,
+                partial: held.claim.partial,
             })
             .collect()
     }

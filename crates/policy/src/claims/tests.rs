@@ -22,6 +22,7 @@ fn claim(place: &str, text: &str) -> Claim {
         waited: false,
         mode: Mode::Authoritative,
         desired: Arc::new(expand(&load(text, Strictness::Lenient).unwrap().value)),
+        partial: false,
     }
 }
 
@@ -84,26 +85,27 @@ fn across_namespaces_the_younger_one_waits() {
 /// An older policy on a server with a copied identity, or with a login that may change nothing, blocks nobody.
 #[test]
 fn a_claim_that_does_not_count_blocks_no_policy() {
-    for mute in [
-        Claim {
-            peer: Some("198.51.100.1:5432".into()),
-            ..made(1, BOTH)
-        },
-        Claim {
-            peer: None,
-            ..made(1, BOTH)
-        },
-        Claim {
-            counts: false,
-            ..made(1, BOTH)
-        },
+    let of_peer = |peer: Option<&str>| Claim {
+        peer: peer.map(str::to_owned),
+        ..made(1, BOTH)
+    };
+    let powerless = Claim {
+        counts: false,
+        ..made(1, BOTH)
+    };
+    // A claim from before a restart is spared all the same: it may be one of this server.
+    for (mute, spared) in [
+        (of_peer(Some("198.51.100.1:5432")), 0),
+        (of_peer(None), 1),
+        (powerless, 0),
     ] {
         let claims = Claims::default();
         claims.claim(&of("evil"), mute);
         assert!(claims.claim(&of("bank"), made(2, BOTH)).0.is_empty());
         assert!(!claims.is_contested(&of("bank")));
         let place = DatabaseKey::parse("1/5").unwrap();
-        assert!(claims.others(&of("bank"), &place, "192.0.2.1:5432").is_empty());
+        let others = claims.others(&of("bank"), &place, "192.0.2.1:5432");
+        assert_eq!(others.len(), spared);
     }
 }
 
@@ -150,4 +152,33 @@ fn a_newer_claim_replaces_a_remembered_one() {
     claims.remember(&policy("a"), claim("1/5", "roles: [{name: old}]"));
     let (rivals, _) = claims.claim(&policy("b"), claim("1/5", "roles: [{name: old}]"));
     assert!(rivals.is_empty());
+}
+
+/// Whatever policies claim at the same time, the result is that of their last claims.
+#[test]
+fn concurrent_claims_find_each_other() {
+    let (claims, texts) = (
+        Claims::default(),
+        ["roles: [{name: x}]", "roles: [{name: y}]", ""],
+    );
+    let names = ["a", "b", "c", "d"].map(policy);
+    std::thread::scope(|scope| {
+        for (thread, name) in names.iter().enumerate() {
+            let claims = &claims;
+            scope.spawn(move || {
+                for round in 0..200 {
+                    match (round * 7 + thread * 5) % 4 {
+                        3 => drop(claims.release(name)),
+                        text => drop(claims.claim(name, claim("1/5", texts[text]))),
+                    }
+                }
+            });
+        }
+    });
+    let all = claims.lock();
+    for (name, held) in all.iter() {
+        let rivals = overlapping(&others(&all, name), &held.claim);
+        let expected: BTreeSet<_> = rivals.iter().map(|rival| pair(&rival.who.key)).collect();
+        assert_eq!(held.rivals, expected, "{name:?}");
+    }
 }

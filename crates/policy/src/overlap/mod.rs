@@ -5,6 +5,7 @@
 //! and the other declares members of it, or both declare a member with different options. They also overlap where one
 //! would revoke what the other grants ([`taken`]). Any other grant to a role that another policy defines is not an overlap.
 
+mod index;
 mod taken;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,8 @@ use std::collections::BTreeSet;
 
 use stanchion_roles::expand::{Desired, MemberOptions, Membership};
 use stanchion_roles::plan::Mode;
+
+use index::Index;
 use taken::{taken_defaults, taken_grants, taken_members};
 
 /// What a policy declares, and which changes it makes for that.
@@ -22,16 +25,20 @@ pub(crate) struct Declared<'a> {
     pub(crate) mode: Mode,
 }
 
-/// What both declare, as text for people; empty if there is no overlap.
+/// How many privileges in schemas an overlap names: many roles in many schemas would be a long list.
+const NAMED: usize = 1000;
+
+/// What both declare, as text for people; empty if there is no overlap. The time that it takes grows with the number of rules,
+/// not with its square.
 pub(crate) fn overlap(one: Declared<'_>, other: Declared<'_>, same_database: bool) -> Vec<String> {
     let (ours, theirs) = (one.desired, other.desired);
-    let mut found: Vec<String> = defined(ours)
-        .intersection(&defined(theirs))
-        .map(|role| format!("role \"{role}\""))
-        .collect();
-    found.extend(members(one, other));
-    let mut taken: BTreeSet<String> = taken_members(one, theirs)
-        .chain(taken_members(other, ours))
+    // What is about a role that both define is reported by that.
+    let both_define: BTreeSet<&str> = defined(ours).intersection(&defined(theirs)).copied().collect();
+    let roles = both_define.iter().map(|role| format!("role \"{role}\""));
+    let mut found: Vec<String> = roles.collect();
+    found.extend(members(one, other, &both_define));
+    let mut taken: BTreeSet<String> = taken_members(one, theirs, &both_define)
+        .chain(taken_members(other, ours, &both_define))
         .collect();
     if same_database {
         let schemas = ours
@@ -39,12 +46,21 @@ pub(crate) fn overlap(one: Declared<'_>, other: Declared<'_>, same_database: boo
             .keys()
             .filter(|name| theirs.schemas.contains_key(*name));
         found.extend(schemas.map(|name| format!("schema \"{name}\"")));
-        found.extend(privileges(ours, theirs));
+        found.extend(privileges(ours, theirs, &both_define));
+        let alone: BTreeSet<_> = exclusive(ours, theirs, &both_define)
+            .chain(exclusive(theirs, ours, &both_define))
+            .collect();
+        found.extend(alone);
         found.extend(defaults(ours, theirs));
-        taken.extend(taken_grants(one, theirs).chain(taken_grants(other, ours)));
-        taken.extend(taken_defaults(one, theirs).chain(taken_defaults(other, ours)));
+        let [one, other] = [one, other].map(Index::of);
+        for (taking, granting) in [(&one, theirs), (&other, ours)] {
+            taken.extend(taken_grants(taking, granting, &both_define));
+            taken.extend(taken_defaults(taking, granting, &both_define));
+        }
     }
-    taken.retain(|text| !found.contains(text));
+    for text in &found {
+        taken.remove(text);
+    }
     found.extend(taken);
     found
 }
@@ -59,7 +75,7 @@ pub(crate) fn defined(desired: &Desired) -> BTreeSet<&str> {
     made.map(|(name, _)| name.as_str()).chain(dropped).collect()
 }
 
-fn members(one: Declared<'_>, other: Declared<'_>) -> Vec<String> {
+fn members(one: Declared<'_>, other: Declared<'_>, both_define: &BTreeSet<&str>) -> Vec<String> {
     // Additive mode neither takes an option nor changes one.
     let changes_options = one.mode != Mode::Additive && other.mode != Mode::Additive;
     let (one, other) = (one.desired, other.desired);
@@ -68,9 +84,7 @@ fn members(one: Declared<'_>, other: Declared<'_>) -> Vec<String> {
         let fights = (ours.exhaustive && !theirs.members.is_empty())
             || (theirs.exhaustive && !ours.members.is_empty())
             || (changes_options && differ(ours, theirs));
-        // Two definitions of the group are reported already.
-        let both_define = defined(one).contains(group.as_str()) && defined(other).contains(group.as_str());
-        (fights && !both_define).then(|| format!("members of \"{group}\""))
+        (fights && !both_define.contains(group.as_str())).then(|| format!("members of \"{group}\""))
     });
     groups.collect()
 }
@@ -91,43 +105,47 @@ fn differ(one: &Membership, other: &Membership) -> bool {
     both.any(|(ours, theirs)| contradict(ours, theirs))
 }
 
-fn privileges(one: &Desired, other: &Desired) -> Vec<String> {
-    let mut found = Vec::new();
-    let both_define: BTreeSet<_> = defined(one).intersection(&defined(other)).copied().collect();
+fn privileges<'a>(
+    one: &'a Desired,
+    other: &'a Desired,
+    both_define: &'a BTreeSet<&'a str>,
+) -> impl Iterator<Item = String> + use<'a> {
     let schemas: BTreeSet<&str> = one.scope.privilege_schemas().collect();
-    let shared: Vec<&str> = other
+    let mut shared: Vec<String> = other
         .scope
         .privilege_schemas()
         .filter(|name| schemas.contains(name))
+        .map(|schema| format!("in schema \"{schema}\""))
         .collect();
-    for role in one.scope.roles.intersection(&other.scope.roles) {
-        let takes = |desired: &Desired| {
-            desired
-                .roles
-                .get(role)
-                .is_some_and(|role| !role.preserve_undeclared_grants)
-        };
-        if both_define.contains(role.as_str()) || !(takes(one) || takes(other)) {
-            continue;
-        }
-        found.extend(
-            shared
-                .iter()
-                .map(|schema| format!("privileges of \"{role}\" in schema \"{schema}\"")),
-        );
-        if one.scope.database && other.scope.database {
-            found.push(format!("privileges of \"{role}\" on the database"));
-        }
+    if one.scope.database && other.scope.database {
+        shared.push("on the database".to_owned());
     }
-    for (exclusive, granting) in [(one, other), (other, one)] {
-        let alone = exclusive.roles.iter().filter(|(_, role)| role.exclusive);
-        for (name, _) in alone.filter(|(name, _)| !both_define.contains(name.as_str())) {
-            if granting.grants.keys().any(|key| key.grantee == *name) {
-                found.push(format!("everything that \"{name}\" holds"));
-            }
-        }
-    }
-    found
+    let takes = |desired: &Desired, role: &String| {
+        let role = desired.roles.get(role);
+        role.is_some_and(|role| !role.preserve_undeclared_grants)
+    };
+    let roles = one.scope.roles.intersection(&other.scope.roles);
+    let roles = roles
+        .filter(move |role| !both_define.contains(role.as_str()) && (takes(one, role) || takes(other, role)));
+    let places = roles.flat_map(move |role| {
+        let of_role = |place| format!("privileges of \"{role}\" {place}");
+        shared.iter().map(of_role).collect::<Vec<_>>()
+    });
+    places.take(NAMED)
+}
+
+/// Roles that hold nothing but what one policy declares, and to which the other one grants something.
+fn exclusive(
+    one: &Desired,
+    granting: &Desired,
+    both_define: &BTreeSet<&str>,
+) -> impl Iterator<Item = String> {
+    let grantees: BTreeSet<&str> = granting.grants.keys().map(|key| key.grantee.as_str()).collect();
+    let alone = one.roles.iter().filter(|(_, role)| role.exclusive);
+    let alone = alone.map(|(name, _)| name.as_str());
+    alone
+        .filter(move |name| !both_define.contains(name) && grantees.contains(name))
+        .map(|name| format!("everything that \"{name}\" holds"))
 }
 
 /// Global default privileges have no schema that separates them.

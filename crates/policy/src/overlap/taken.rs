@@ -6,11 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use stanchion_roles::expand::{DefaultKey, Desired, GrantKey, Rule, is_excepted};
+use stanchion_roles::expand::{Desired, GrantKey, Rule};
 use stanchion_roles::model::{ObjectType, Privileges};
 use stanchion_roles::plan::Mode;
 
 use super::Declared;
+use super::index::Index;
 
 impl Declared<'_> {
     /// Whether the policy revokes what it does not declare of a role.
@@ -26,64 +27,9 @@ impl Declared<'_> {
             && self.desired.roles.get(role).is_some_and(|role| role.exclusive)
     }
 
-    /// Whether both define a role. That is reported by itself.
-    fn shares(self, role: &str, other: &Desired) -> bool {
-        let defines = |desired: &Desired| desired.roles.get(role).is_some_and(|role| !role.external);
-        defines(self.desired) && defines(other)
-    }
-
-    /// Whether the policy revokes what it does not declare of the subject of a rule, from roles that it manages.
-    fn manages(self, key: &GrantKey) -> bool {
-        let place = match schema_of(key) {
-            Some(schema) => self.binds(schema),
-            None => key.kind == ObjectType::Database && self.desired.scope.database,
-        };
-        // A policy manages the columns of a relation only if it names one of them.
-        let has_columns = |ours: &GrantKey| {
-            !ours.columns.is_empty()
-                && (&ours.grantee, &ours.schema, &ours.name) == (&key.grantee, &key.schema, &key.name)
-        };
-        place && (key.columns.is_empty() || self.desired.grants.keys().any(has_columns))
-    }
-
     fn binds(self, schema: &str) -> bool {
         let scope = &self.desired.scope;
         scope.schemas.get(schema).is_some_and(|facets| facets.bindings)
-    }
-
-    /// What the policy itself says about the subject of a rule: what it grants on all of it, and what it excludes on any part
-    /// of it.
-    fn says(self, key: &GrantKey) -> Rule {
-        let kinds = ObjectType::ALL
-            .into_iter()
-            .filter(|kind| kind.same_namespace(key.kind));
-        let of_kind = |kind| {
-            let first = GrantKey {
-                grantee: key.grantee.clone(),
-                kind,
-                schema: key.schema.clone(),
-                name: None,
-                columns: BTreeSet::new(),
-                except: BTreeSet::new(),
-            };
-            let same = move |ours: &GrantKey| {
-                ours.grantee == key.grantee && ours.kind == kind && ours.schema == key.schema
-            };
-            let rules = self.desired.grants.range(first..);
-            rules.take_while(move |(ours, _)| same(ours))
-        };
-        let mut says = Rule::default();
-        for (ours, rule) in kinds.flat_map(of_kind) {
-            if includes(ours, key) {
-                says.present.add(rule.present);
-                says.grantable.add(rule.grantable);
-            }
-            if meets(ours, key) {
-                says.absent.add(rule.absent);
-                says.not_grantable.add(rule.not_grantable);
-            }
-        }
-        says
     }
 
     /// Whether the policy revokes something of what `theirs` requires. `ours` is what the policy says about the same.
@@ -104,6 +50,18 @@ impl Declared<'_> {
     }
 }
 
+impl Index<'_> {
+    /// Whether the policy revokes what it does not declare of the subject of a rule, from roles that it manages.
+    pub(super) fn manages(&self, key: &GrantKey) -> bool {
+        let place = match schema_of(key) {
+            Some(schema) => self.declared.binds(schema),
+            None => key.kind == ObjectType::Database && self.declared.desired.scope.database,
+        };
+        // A policy manages the columns of a relation only if it names one of them.
+        place && (key.columns.is_empty() || self.names_columns_of(key))
+    }
+}
+
 fn schema_of(key: &GrantKey) -> Option<&String> {
     match key.kind {
         ObjectType::Schema => key.name.as_ref(),
@@ -111,62 +69,20 @@ fn schema_of(key: &GrantKey) -> Option<&String> {
     }
 }
 
-/// The name of an object in a rule, as far as it can be compared. A routine may be spelled in several ways, so its arguments
-/// are not; names of settings are lower case.
-fn bare(key: &GrantKey) -> String {
-    let name = key.name.clone().unwrap_or_default();
-    match key.kind {
-        ObjectType::Function => name.split('(').next().unwrap_or_default().to_owned(),
-        ObjectType::Parameter => name.to_ascii_lowercase(),
-        _ => name,
-    }
-}
-
-/// Whether a wildcard is about the object that another rule names.
-fn is_about(wildcard: &GrantKey, named: &GrantKey) -> bool {
-    wildcard.kind == named.kind
-        && !(named.name.as_ref()).is_some_and(|name| is_excepted(&wildcard.except, name))
-}
-
-/// Whether a rule is about everything that another one of the same schema is about, as far as the names show. Privileges on
-/// a relation are not those on its columns.
-fn includes(one: &GrantKey, other: &GrantKey) -> bool {
-    let columns = one.columns.is_empty() == other.columns.is_empty()
-        && other.columns.iter().all(|column| one.columns.contains(column));
-    let objects = match (one.is_wildcard(), other.is_wildcard()) {
-        (true, true) => one.kind == other.kind && one.except.iter().all(|name| other.except.contains(name)),
-        (true, false) => is_about(one, other),
-        (false, true) => false,
-        (false, false) => bare(one) == bare(other),
-    };
-    columns && objects
-}
-
-/// Whether two rules of the same schema can be about the same object.
-fn meets(one: &GrantKey, other: &GrantKey) -> bool {
-    let columns = if one.columns.is_empty() || other.columns.is_empty() {
-        one.columns.is_empty() && other.columns.is_empty()
-    } else {
-        !one.columns.is_disjoint(&other.columns)
-    };
-    let objects = match (one.is_wildcard(), other.is_wildcard()) {
-        (true, true) => one.kind == other.kind,
-        (true, false) => is_about(one, other),
-        (false, true) => is_about(other, one),
-        (false, false) => bare(one) == bare(other),
-    };
-    columns && objects
-}
-
 /// Grants of `other` that `one` revokes.
-pub(super) fn taken_grants(one: Declared<'_>, other: &Desired) -> impl Iterator<Item = String> {
+pub(super) fn taken_grants(
+    one: &Index<'_>,
+    other: &Desired,
+    both_define: &BTreeSet<&str>,
+) -> impl Iterator<Item = String> {
     other.grants.iter().filter_map(move |(key, rule)| {
         let role = &key.grantee;
-        if rule.present.is_empty() || one.shares(role, other) {
+        if rule.present.is_empty() || both_define.contains(role.as_str()) {
             return None;
         }
-        let takes = one.takes(role) && one.manages(key);
-        one.contradicts(role, one.says(key), *rule, takes)
+        let takes = one.declared.takes(role) && one.manages(key);
+        one.declared
+            .contradicts(role, one.says(key), *rule, takes)
             .then(|| format!("privileges of \"{role}\" {}", place(key)))
     })
 }
@@ -180,18 +96,19 @@ fn place(key: &GrantKey) -> String {
 }
 
 /// Default privileges of `other` that `one` revokes.
-pub(super) fn taken_defaults(one: Declared<'_>, other: &Desired) -> impl Iterator<Item = String> {
+pub(super) fn taken_defaults(
+    index: &Index<'_>,
+    other: &Desired,
+    both_define: &BTreeSet<&str>,
+) -> impl Iterator<Item = String> {
+    let one = index.declared;
     other.default_privileges.iter().filter_map(move |(key, rule)| {
         let role = &key.grantee;
-        if one.shares(role, other) {
+        if both_define.contains(role.as_str()) {
             return None;
         }
-        let same_owner = |ours: &DefaultKey| ours.schema.is_none() && ours.owner == key.owner;
         let managed = key.schema.as_ref().map_or_else(
-            || {
-                one.desired.scope.roles.contains(&key.owner)
-                    || one.desired.default_privileges.keys().any(same_owner)
-            },
+            || one.desired.scope.roles.contains(&key.owner) || index.owners.contains(key.owner.as_str()),
             |schema| one.binds(schema),
         );
         let takes = (managed && one.takes(role)) || one.takes_everything(role);
@@ -204,12 +121,16 @@ pub(super) fn taken_defaults(one: Declared<'_>, other: &Desired) -> impl Iterato
 }
 
 /// Memberships of `other` that `one` removes, because the member is exclusive.
-pub(super) fn taken_members(one: Declared<'_>, other: &Desired) -> impl Iterator<Item = String> {
+pub(super) fn taken_members(
+    one: Declared<'_>,
+    other: &Desired,
+    both_define: &BTreeSet<&str>,
+) -> impl Iterator<Item = String> {
     other.memberships.iter().filter_map(move |(group, theirs)| {
         let ours = one.desired.memberships.get(group);
         let lost = |member: &&String| {
             one.takes_everything(member)
-                && !one.shares(member, other)
+                && !both_define.contains(member.as_str())
                 && !ours.is_some_and(|ours| ours.members.contains_key(*member))
         };
         let found = theirs.members.keys().find(lost);

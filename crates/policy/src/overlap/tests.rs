@@ -275,3 +275,36 @@ fn privileges_on_a_relation_do_not_cover_its_columns() {
     assert!(between(&manages, &grants(", columns: [a]"), true).is_empty());
     assert_eq!(between(&manages, &grants(", columns: [b]"), true).len(), 1);
 }
+
+/// A square of these numbers of rules would take minutes.
+#[test]
+fn large_policies_are_compared_with_many_others() {
+    let manages = |from: usize, table: &str| {
+        let grant = |number: usize| {
+            format!(
+                "{{role: r{number}, privileges: [SELECT], object: {{type: {table}, schema: s, name: t{number}}}}}"
+            )
+        };
+        let numbers = || from..from + 4096;
+        let roles: Vec<_> = numbers()
+            .map(|number| format!("{{name: r{number}, external: true, exclusive: true}}"))
+            .collect();
+        let members: Vec<_> = numbers()
+            .map(|number| format!("{{role: r{number}, members: [{{name: m}}]}}"))
+            .collect();
+        let grants: Vec<_> = numbers().map(grant).collect();
+        let parts = [("roles", roles), ("memberships", members), ("grants", grants)];
+        let parts = parts.map(|(name, list)| format!("{name}: [{}]", list.join(", ")));
+        desired(&parts.join("\n"))
+    };
+    let (one, other) = (manages(0, "table"), manages(4096, "table"));
+    let [one, other] = [&one, &other].map(|desired| Declared {
+        desired,
+        mode: Mode::Authoritative,
+    });
+    for _ in 0..20 {
+        assert!(overlap(one, other, true).is_empty());
+    }
+    // Both manage the same roles in the same schema, and grant the same.
+    assert_eq!(overlap(one, one, true).len(), NAMED + 4096);
+}

@@ -37,16 +37,18 @@ pub(crate) fn age(plan: &PostgresPolicyPlan) -> (Option<Time>, i64, String) {
     )
 }
 
-/// Whether one of the plans has changed this database. A plan that is being applied may have done so already.
-pub(crate) fn applied_in<'a>(
-    plans: impl IntoIterator<Item = &'a PostgresPolicyPlan>,
-    identity: &str,
-) -> bool {
-    plans.into_iter().any(|plan| {
-        let phase = plan.status.as_ref().map(|status| status.phase);
-        plan.spec.managed_database_identity == identity
-            && matches!(phase, Some(PlanPhase::Applied | PlanPhase::Applying))
-    })
+/// Whether a plan has changed its database. One that is being applied may have done so already.
+pub(crate) fn was_applied(plan: &PostgresPolicyPlan) -> bool {
+    let phase = plan.status.as_ref().map(|status| status.phase);
+    matches!(phase, Some(PlanPhase::Applied | PlanPhase::Applying))
+}
+
+/// Whether one of the plans has changed this database.
+pub(crate) fn applied_in(plans: &[PostgresPolicyPlan], identity: &str) -> bool {
+    let mut here = plans
+        .iter()
+        .filter(|plan| plan.spec.managed_database_identity == identity);
+    here.any(was_applied)
 }
 
 /// A name as a label value, which has at most 63 characters of a small set.

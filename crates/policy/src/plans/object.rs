@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
 use kube::core::ObjectMeta;
 use sha2::{Digest, Sha256};
 use stanchion_api::PostgresPolicyPlan;
@@ -42,11 +43,12 @@ pub(crate) fn draft(
     identity: &str,
     plan: &Plan,
     (named, now): (Option<String>, Timestamp),
+    others: &[PostgresPolicyPlan],
 ) -> Draft {
     let script = render::script(plan);
     let digest = plan.digest();
     let hash = format!("{:x}", Sha256::digest(&script));
-    let name = named.unwrap_or_else(|| name(&wanted.who.key.name, &digest, now));
+    let name = named.unwrap_or_else(|| free(&name(&wanted.who.key.name, &digest, now), others));
     let mut object = PostgresPolicyPlan::new(
         &name,
         PostgresPolicyPlanSpec {
@@ -144,6 +146,14 @@ fn name(policy: &str, digest: &str, now: Timestamp) -> String {
     )
 }
 
+/// The name, or one with a number if another plan of the same second has it: a plan that exists cannot change.
+fn free(name: &str, others: &[PostgresPolicyPlan]) -> String {
+    let is_free = |name: &String| others.iter().all(|plan| plan.name_any() != *name);
+    let numbered = (2..=others.len() + 1).map(|number| format!("{name}-{number}"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    names.find(is_free).unwrap_or_else(|| name.to_owned())
+}
+
 fn preview(script: &str) -> String {
     let lines: Vec<_> = script.lines().take(PREVIEW_LINES).collect();
     stanchion_kernel::text::shorten(&lines.join("\n"), PREVIEW_BYTES)
@@ -196,6 +206,23 @@ mod tests {
         );
         let long = name(&"a.".repeat(126), digest, now);
         assert!(long.len() + "-sql".len() <= 253 && !long.contains(".-"), "{long}");
+    }
+
+    #[test]
+    fn two_plans_of_a_second_have_two_names() {
+        let plans: Vec<PostgresPolicyPlan> = ["p", "p-2"]
+            .map(|name| {
+                serde_json::from_value(serde_json::json!({
+                    "apiVersion": "pgroles.io/v1alpha1", "kind": "PostgresPolicyPlan", "metadata": { "name": name },
+                    "spec": { "policyRef": { "name": "p" }, "policyGeneration": 1, "reconciliationMode": "authoritative",
+                              "managedDatabaseIdentity": "1/2" },
+                }))
+                .unwrap()
+            })
+            .into();
+        for (others, expected) in [(0, "p"), (1, "p-2"), (2, "p-3")] {
+            assert_eq!(free("p", &plans[..others]), expected);
+        }
     }
 
     #[test]

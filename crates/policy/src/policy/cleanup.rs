@@ -14,7 +14,7 @@ use stanchion_roles::expand::{Other, after_deletion};
 
 use crate::claims::DatabaseKey;
 use crate::passwords::Secrets;
-use crate::plans::applied_in;
+use crate::plans::{applied_in, was_applied};
 use crate::policy::observe::plans;
 use crate::policy::target::{CleanupTarget, Content, Wanted};
 use crate::policy::validate::{validate, who};
@@ -66,10 +66,8 @@ impl Cleanup for PolicyCleanup {
         target: &CleanupTarget,
     ) -> Result<Option<Arc<Granted>>, Problem> {
         let _running = controller.setup.metrics.running();
-        let revokes = target.policy == DeletionPolicy::Revoke;
-        match &target.wanted {
-            // A policy that only observes changes nothing when it is deleted, either.
-            Some(wanted) if revokes && wanted.mode.applies() => {
+        match (target.policy, &target.wanted) {
+            (DeletionPolicy::Revoke, Some(wanted)) if wanted.mode.applies() => {
                 let granted = granted(controller, read, wanted).await.map_err(|problem| {
                     problem.while_doing(
                         "deletionPolicy is Revoke (set it to Retain to delete the policy without that)",
@@ -77,7 +75,8 @@ impl Cleanup for PolicyCleanup {
                 })?;
                 Ok(granted.map(Arc::new))
             }
-            _ => Ok(None),
+            // A policy that only observes changes nothing when it is deleted, either.
+            (DeletionPolicy::Retain, _) | (DeletionPolicy::Revoke, None | Some(_)) => Ok(None),
         }
     }
 
@@ -126,14 +125,12 @@ async fn granted(
     read: &Reader,
     wanted: &Wanted,
 ) -> Result<Option<Granted>, Problem> {
+    // After a restart, the deletion may be first, and must not revoke what others declare.
+    controller.survey(read).await?;
     // The status remembers what the history of plans has forgotten, and the plans what the status did not record yet.
     let applied = wanted.before.applied_database_identity.as_deref();
     let plans = plans(read, &wanted.who).await?;
-    if applied.is_none()
-        && !plans
-            .iter()
-            .any(|plan| applied_in([plan], &plan.spec.managed_database_identity))
-    {
+    if applied.is_none() && !plans.iter().any(was_applied) {
         return Ok(None);
     }
     let mut secrets = Secrets::new(read);
@@ -173,6 +170,12 @@ async fn revoke(
     let (_turn, mut session) =
         exclusive.map_err(|error| problems::of_postgres(error, problems::During::Apply))?;
     let others = setup.claims.others(policy, &granted.place, &granted.peer);
+    if others.iter().any(|other| other.partial) && controller.may_wait_for_others() {
+        return Err(Problem::transient(
+            problems::PENDING,
+            "another policy uses shared profiles, which the operator has not read since it started",
+        ));
+    }
     let others: Vec<_> = others
         .iter()
         .map(|other| Other {

@@ -18,7 +18,9 @@ use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::rbac::{OWN, READ, Rule};
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::watch::key;
-use stanchion_kernel::{Done, Inactive, Inputs, Outcome, Problem, Reader, Reconciler, Report, Scope, Writer};
+use stanchion_kernel::{
+    Done, Inactive, Inputs, Outcome, Problem, Reader, Reconciler, Report, Scope, Writer, ambient,
+};
 use tokio::sync::OnceCell;
 
 use self::apply::Applied;
@@ -34,8 +36,12 @@ pub struct PolicyController {
     pub(crate) setup: Setup,
     pub(crate) converged: ConvergedCache,
     scope: Scope,
-    surveyed: OnceCell<()>,
+    /// When the claims of all policies were restored.
+    surveyed: OnceCell<Timestamp>,
 }
+
+/// How long a deletion waits for other policies after a restart.
+const OTHERS_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl PolicyController {
     /// A controller for one scope.
@@ -57,10 +63,16 @@ impl PolicyController {
                     self.setup.claims.remember(&key(&policy.metadata), claim);
                 }
             }
-            Ok::<_, Problem>(())
+            Ok::<_, Problem>(ambient::now())
         };
         self.surveyed.get_or_try_init(survey).await?;
         Ok(())
+    }
+
+    /// Whether a policy that this process has not reconciled yet may still be about to be.
+    pub(crate) fn may_wait_for_others(&self) -> bool {
+        let since = self.surveyed.get();
+        since.is_some_and(|since| ambient::now().duration_since(*since).unsigned_abs() < OTHERS_TIMEOUT)
     }
 }
 

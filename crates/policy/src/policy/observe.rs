@@ -1,5 +1,6 @@
 //! Reads the Secrets, the other policies, the plans and the database. Reads only.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -137,6 +138,7 @@ async fn present(controller: &PolicyController, read: &Reader, wanted: &Wanted) 
         waited: waits(&wanted.before),
         mode: wanted.reach,
         desired: Arc::clone(&content.desired),
+        partial: false,
     };
     let opened = Opened {
         setup,
@@ -279,6 +281,13 @@ fn waits(status: &PostgresPolicyStatus) -> bool {
 pub(crate) fn remembered(policy: &PostgresPolicy) -> Option<Claim> {
     let is_active = !policy.spec.suspend && policy.metadata.deletion_timestamp.is_none();
     let identity = policy.status.as_ref()?.managed_database_identity.as_deref()?;
+    // Shared profiles are not read here: they are added when the policy itself is reconciled.
+    let partial = !policy.spec.profiles_from.is_empty();
+    let desired = match content(&policy.spec, BTreeMap::new()) {
+        Ok(content) => content.desired,
+        Err(_) if partial => Arc::default(),
+        Err(_) => return None,
+    };
     Some(Claim {
         uid: policy.uid().unwrap_or_default(),
         created: created(policy),
@@ -287,10 +296,8 @@ pub(crate) fn remembered(policy: &PostgresPolicy) -> Option<Claim> {
         counts: policy.spec.mode.applies(),
         waited: policy.status.as_ref().is_some_and(waits),
         mode: reach(policy.spec.reconciliation_mode),
-        // Shared profiles are not read here: they are added when the policy itself is reconciled.
-        desired: content(&policy.spec, std::collections::BTreeMap::new())
-            .ok()?
-            .desired,
+        desired,
+        partial,
     })
 }
 

@@ -56,6 +56,7 @@ fn everything(resources: &[&str], verbs: &[&str]) -> Value {
 }
 
 const PLANS: &[&str] = &["postgrespolicyplans", "postgrespolicyplans/status"];
+const POLICIES: &[&str] = &["postgrespolicies", "postgrespolicies/status"];
 
 async fn annotate(client: &Client, env: &TestEnv, plan: &str, manager: &str) -> Result<(), String> {
     let plans: Api<PostgresPolicyPlan> = Api::namespaced(client.clone(), &env.namespace);
@@ -150,6 +151,39 @@ async fn delete_and_approve(env: &TestEnv, author: &Client, plan: &str) -> Strin
         .await
 }
 
+/// Whether the policy could have this spec.
+async fn try_spec(policies: &Api<PostgresPolicy>, spec: &Value) -> Result<(), String> {
+    let params = PatchParams {
+        dry_run: true,
+        ..PatchParams::default()
+    };
+    let patch = Patch::Merge(json!({ "spec": spec }));
+    let answer = policies.patch("asks", &params, &patch).await;
+    answer.map(drop).map_err(|error| error.to_string())
+}
+
+/// What the author of a policy may write without the verb `approve`.
+async fn specs_are_admitted_or_refused(policies: &Api<PostgresPolicy>) {
+    for (spec, allowed) in [
+        (json!({ "approval": "auto" }), false),
+        (json!({ "approval": null }), false),
+        (json!({ "approval": null, "mode": "observe" }), true),
+        (json!({ "interval": "2s" }), true),
+        // A deletion waits for no approval, unless the policy only observes.
+        (json!({ "deletionPolicy": "Revoke" }), false),
+        (
+            json!({ "approval": null, "mode": "observe", "deletionPolicy": "Revoke" }),
+            true,
+        ),
+        (json!({ "deletionPolicy": "Retain" }), true),
+    ] {
+        let answer = try_spec(policies, &spec).await;
+        assert_eq!(answer.is_ok(), allowed, "{spec}: {answer:?}");
+        let error = answer.err();
+        assert!(error.is_none_or(|error| error.contains("set spec.approval to manual")));
+    }
+}
+
 /// The admission policy of `deploy/approvals.yaml`, on a real API server.
 #[tokio::test]
 async fn rbac_decides_who_approves() {
@@ -165,7 +199,7 @@ async fn rbac_decides_who_approves() {
     env.database_secret().await;
     install_admission_policy(&env).await;
     let write = &["get", "list", "watch", "create", "patch", "update"];
-    let all = [&["postgrespolicies"], PLANS].concat();
+    let all = [POLICIES, PLANS].concat();
     allow(&env, "author", &everything(&all, write)).await;
     let approver = [
         everything(&["postgrespolicies"], &["approve"]),
@@ -178,16 +212,6 @@ async fn rbac_decides_who_approves() {
     allow(&env, "approver", &json!(approver)).await;
     let (author, approver) = (client_of(&env, "author").await, client_of(&env, "approver").await);
     let policies: Api<PostgresPolicy> = Api::namespaced(author.clone(), &env.namespace);
-    let patched = async |spec: Value| {
-        let params = PatchParams {
-            dry_run: true,
-            ..PatchParams::default()
-        };
-        let answer = policies
-            .patch("asks", &params, &Patch::Merge(&json!({ "spec": spec })))
-            .await;
-        answer.map(drop).map_err(|error| error.to_string())
-    };
     let roles = json!([{ "name": env.role("app") }]);
     env.policy(
         "asks",
@@ -197,23 +221,18 @@ async fn rbac_decides_who_approves() {
     let plan = env.plan_in("asks", "Pending").await.name_any();
     env.wait()
         .eventually("the admission policy is in force", async || {
-            patched(json!({ "approval": "auto" })).await.err()
+            try_spec(&policies, &json!({ "approval": "auto" })).await.err()
         })
         .await;
-    for (spec, allowed) in [
-        (json!({ "approval": "auto" }), false),
-        (json!({ "approval": null }), false),
-        (json!({ "approval": null, "mode": "observe" }), true),
-        (json!({ "interval": "2s" }), true),
-    ] {
-        let answer = patched(spec.clone()).await;
-        assert_eq!(answer.is_ok(), allowed, "{spec}: {answer:?}");
-        assert!(
-            answer
-                .err()
-                .is_none_or(|error| error.contains("set spec.approval to manual"))
-        );
-    }
+    specs_are_admitted_or_refused(&policies).await;
+    let applied = json!({ "status": { "applied_database_identity": "1/2" } });
+    let params = PatchParams::default();
+    let refused = policies
+        .patch_status("asks", &params, &Patch::Merge(&applied))
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("write the status of a policy"), "{refused}");
     let refused = annotate(&author, &env, &plan, "author").await.unwrap_err();
     assert!(refused.contains("approve or reject plans"), "{refused}");
     let plan = delete_and_approve(&env, &author, &plan).await;

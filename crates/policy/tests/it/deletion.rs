@@ -1,8 +1,10 @@
 //! Deletion of a policy, and the state of its database afterwards.
 
+use kube::api::PostParams;
 use serde_json::json;
+use stanchion_api::PostgresPolicy;
 
-use super::test_env::TestEnv;
+use super::test_env::{Running, TestEnv};
 
 async fn applied_policy(policy: &str) -> (TestEnv, String, String, String) {
     let env = TestEnv::new().await;
@@ -170,4 +172,71 @@ async fn a_wildcard_spares_what_another_policy_names() {
          has_column_privilege('{role}', 'public.part', 'n', 'SELECT'))"
     );
     assert_eq!(env.one(&held).await, "t f f t");
+}
+
+/// The role to which two policies grant, and an operator that has just started: `goes` is being deleted, `stays` was not reconciled.
+async fn restarted(env: &TestEnv, stays: &serde_json::Value) -> (String, Running) {
+    env.database_secret().await;
+    let role = env.role("app");
+    env.database
+        .execute(&format!("CREATE ROLE {role}; CREATE TABLE public.t (n int)"))
+        .await;
+    let operator = env.operator().await;
+    let mut goes = select(&role);
+    goes["deletionPolicy"] = json!("Revoke");
+    env.policy("goes", goes).await;
+    env.ready("goes").await;
+    env.policy("stays", stays.clone()).await;
+    env.ready("stays").await;
+    operator.kill().await;
+    // The operator claims nothing for a spec that it cannot read, and keeps what it has claimed.
+    env.patch("stays", json!({ "spec": { "interval": "soon" } }))
+        .await;
+    env.base.delete::<PostgresPolicy>("goes").await;
+    (role, env.operator().await)
+}
+
+fn select(role: &str) -> serde_json::Value {
+    let table = json!({ "type": "table", "schema": "public", "name": "t" });
+    json!({ "grants": [{ "role": role, "privileges": ["SELECT"], "object": table }] })
+}
+
+async fn may_select(env: &TestEnv, role: &str) -> bool {
+    let has = format!("SELECT has_table_privilege('{role}', 'public.t', 'SELECT')::text");
+    env.one(&has).await == "true"
+}
+
+#[tokio::test]
+async fn after_a_restart_a_deletion_spares_what_others_declare() {
+    let env = TestEnv::new().await;
+    let stays = select(&env.role("app"));
+    let (role, _operator) = restarted(&env, &stays).await;
+    env.wait().gone(&env.policies(), "goes").await;
+    assert!(may_select(&env, &role).await);
+}
+
+/// The status does not remember shared profiles, so the deletion waits for the policy that uses them.
+#[tokio::test]
+async fn after_a_restart_a_deletion_waits_for_shared_profiles() {
+    let env = TestEnv::new().await;
+    let table = json!({ "type": "table", "name": "t" });
+    let profiles = json!({ "app": { "grants": [{ "privileges": ["SELECT"], "object": table }] } });
+    let shared = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "shared" },
+        "data": { "profiles.yaml": profiles.to_string() },
+    });
+    env.config_maps()
+        .create(&PostParams::default(), &serde_json::from_value(shared).unwrap())
+        .await
+        .unwrap();
+    let stays = json!({
+        "profilesFrom": [{ "configMapKeyRef": { "name": "shared", "key": "profiles.yaml" } }],
+        "schemas": [{ "name": "public", "role_pattern": env.role("{profile}"), "profiles": ["app"] }],
+    });
+    let (role, _operator) = restarted(&env, &stays).await;
+    env.condition("goes", "Ready", "False", "PoliciesPending").await;
+    assert!(may_select(&env, &role).await);
+    env.patch("stays", json!({ "spec": { "interval": "1h" } })).await;
+    env.wait().gone(&env.policies(), "goes").await;
+    assert!(may_select(&env, &role).await);
 }

@@ -311,3 +311,27 @@ async fn a_prepared_text_is_not_taken_for_the_sql_of_a_plan() {
         Some(true)
     );
 }
+
+/// A decision is about the changes of one policy in one database.
+#[tokio::test]
+async fn a_plan_cannot_be_moved_to_another_database_or_policy() {
+    let env = TestEnv::new().await;
+    let _operator = env.operator().await;
+    env.database_secret().await;
+    let role = env.role("app");
+    let spec = json!({ "interval": "1h", "approval": "manual", "roles": [{ "name": role }] });
+    env.policy("asks", spec).await;
+    let plan = env.plan_in("asks", "Pending").await.name_any();
+    for spec in [
+        json!({ "managedDatabaseIdentity": "1/2" }),
+        json!({ "policyRef": { "name": "other" } }),
+    ] {
+        let patch = Patch::Merge(json!({ "spec": spec }));
+        let patched = env.plans().patch(&plan, &PatchParams::default(), &patch).await;
+        let refused = patched.unwrap_err().to_string();
+        assert!(refused.contains("a plan cannot change"), "{refused}");
+    }
+    env.annotate_plan(&plan, "pgroles.io/approved").await;
+    env.ready("asks").await;
+    assert!(env.has_role(&role).await);
+}

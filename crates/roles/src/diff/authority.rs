@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::view::View;
 use crate::facts::{Facts, Object};
 use crate::model::{ObjectType, Privileges};
-use crate::plan::{Blocker, Change, Check, GrantTarget, Plan};
+use crate::plan::{Blocker, Change, Check, GrantTarget, Plan, Revoke};
 
 pub(super) fn check(facts: &Facts, view: &View<'_>, plan: &mut Plan) {
     if facts.server.superuser {
@@ -73,7 +73,7 @@ fn blocker(change: &Change, authority: &Authority<'_>, view: &View<'_>) -> Optio
             );
             (code, &grant.role, message)
         }
-        Change::Revoke(revoke) if revoke.grantor.is_none() => {
+        Change::Revoke(revoke) if is_by_owner(revoke, view) => {
             // The grant option is not enough: a role revokes only what it has granted itself, and the owner granted this.
             let target = refused(&revoke.target, revoke.object_type, None, authority, view)?;
             let message = format!(
@@ -99,6 +99,13 @@ fn blocker(change: &Change, authority: &Authority<'_>, view: &View<'_>) -> Optio
         role: Some(role.clone()),
         message: format!("{code}: {message}"),
     })
+}
+
+/// Whether the executor revokes as the owner.
+fn is_by_owner(revoke: &Revoke, view: &View<'_>) -> bool {
+    let object = || view.find(&revoke.target, revoke.object_type);
+    let is_owner = |grantor: &String| object().is_some_and(|it| view.names.name(it.owner) == grantor);
+    revoke.grantor.as_ref().is_none_or(is_owner)
 }
 
 /// The object and its owner, if the executor may not change its privileges. `passed_on` can be granted by a role that

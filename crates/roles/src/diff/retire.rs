@@ -93,24 +93,24 @@ fn in_the_way(retirement: &Retirement, dependency: &Dependency, here: &str) -> O
         .as_ref()
         .map(|example| format!(" (such as {example})"))
         .unwrap_or_default();
-    match database.as_deref() {
-        Some(there) if there != here => Some(format!(
-            "it has {count} {what} in database \"{there}\", which only a connection to that database can reassign or drop"
-        )),
+    let elsewhere = database.as_deref().filter(|there| *there != here);
+    let remedy = match (elsewhere, owned) {
+        (Some(there), _) => {
+            return Some(format!(
+                "it has {count} {what} in database \"{there}\", which only a connection to that database can reassign or drop"
+            ));
+        }
         // DROP OWNED drops neither databases nor tablespaces.
-        None if *owned && retirement.reassign_owned_to.is_none() => Some(format!(
-            "it has {count} {what}{example} that can only be reassigned; set `reassign_owned_to`"
-        )),
-        _ if *owned && !reassigned && !retirement.drop_owned => Some(format!(
-            "it has {count} {what}{example} that cannot be reassigned; set `drop_owned: true`, which drops what \
-             `reassign_owned_to` does not reassign"
-        )),
-        _ if *owned && retirement.reassign_owned_to.is_none() && !retirement.drop_owned => Some(format!(
-            "it has {count} {what}{example}; set `reassign_owned_to` or `drop_owned: true`"
-        )),
-        _ if !*owned && !retirement.drop_owned => Some(format!(
-            "it has {count} {what}{example}; set `drop_owned: true` to revoke them"
-        )),
-        _ => None,
-    }
+        (None, true) if database.is_none() && retirement.reassign_owned_to.is_none() => {
+            " that can only be reassigned; set `reassign_owned_to`"
+        }
+        (None, _) if retirement.drop_owned => return None,
+        (None, true) if !reassigned => {
+            " that cannot be reassigned; set `drop_owned: true`, which drops what `reassign_owned_to` does not reassign"
+        }
+        (None, true) if retirement.reassign_owned_to.is_some() => return None,
+        (None, true) => "; set `reassign_owned_to` or `drop_owned: true`",
+        (None, false) => "; set `drop_owned: true` to revoke them",
+    };
+    Some(format!("it has {count} {what}{example}{remedy}"))
 }

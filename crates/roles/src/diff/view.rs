@@ -201,6 +201,15 @@ impl<'a> View<'a> {
             .find(|object| object.kind.is_relation())
     }
 
+    /// The column of a statement, if it has privileges.
+    pub(super) fn column_of(&self, target: &GrantTarget, column: &str) -> Option<&Object> {
+        let relation = (target.schema.as_deref(), &*target.name);
+        self.range(&self.columns, &relation, name_of)
+            .iter()
+            .filter_map(|place| self.object(*place))
+            .find(|object| object.column.as_deref() == Some(column))
+    }
+
     /// A column of a relation, if it has privileges.
     pub(super) fn column<'v>(&'v self, of: &'v Object, column: &str) -> Option<&'v Object> {
         self.columns(of)

@@ -131,7 +131,8 @@ pub struct Revoke {
     /// Restricts the revocation to these columns.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
-    /// The grantor, if it is not the owner: only the grantor can revoke.
+    /// The role that revokes, because only the grantor can: if it is not the owner, or if PostgreSQL would choose another role
+    /// than the owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grantor: Option<String>,
     /// Whether to revoke only the grant option.

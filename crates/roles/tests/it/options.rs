@@ -102,6 +102,22 @@ on_every_version! {
         assert_eq!((options, plan.warnings.len()), (4, 1), "{plan:#?}");
     }
 
+    async fn additive_mode_warns_of_members_and_of_their_options(lab) {
+        lab.sql("CREATE ROLE P_g; CREATE ROLE P_m; CREATE ROLE P_x; GRANT P_g TO P_m; GRANT P_g TO P_x").await;
+        let manifest = "roles: [{name: P_g}]\nmemberships: [{role: P_g, members: [{name: P_m, inherit: false, set: false}]}]";
+        let plan = lab.plan(manifest, Mode::Additive).await;
+        assert!(plan.changes.is_empty(), "{:?}", plan.changes);
+        let warnings = lab.generic(&plan.warnings.join("\n"));
+        assert!(warnings.contains("\"P_x\" is a member of \"P_g\", which the manifest does not say"), "{warnings}");
+        let has_options = lab.database.server().version().major() >= 16;
+        for text in ["(INHERIT OPTION)", "(SET OPTION)"] {
+            assert_eq!(warnings.contains(text), has_options, "{warnings}");
+        }
+        // What is as declared is no surprise.
+        let all = "roles: [{name: P_g}]\nmemberships: [{role: P_g, members: [{name: P_m}, {name: P_x}]}]";
+        assert_eq!(lab.plan(all, Mode::Additive).await.warnings, Vec::<String>::new());
+    }
+
     async fn a_revoke_on_the_table_does_not_bring_the_option_on_a_column_back(lab) {
         lab.sql("CREATE ROLE P_r; CREATE SCHEMA s; CREATE TABLE s.t (x int, y int);
             GRANT SELECT ON s.t TO P_r; GRANT SELECT (x) ON s.t TO P_r WITH GRANT OPTION").await;

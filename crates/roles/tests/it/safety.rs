@@ -105,6 +105,48 @@ on_every_version! {
         lab.run_as(&url, "diff", inherits, &[], &[]).await.exits(0).says("No changes needed");
     }
 
+    async fn a_member_of_the_owner_with_a_grant_option_of_its_own_revokes_as_the_owner(lab) {
+        lab.sql("CREATE ROLE P_owner; CREATE ROLE P_e LOGIN CREATEROLE PASSWORD 'pw-of-e'; GRANT P_owner TO P_e; CREATE ROLE P_x; CREATE ROLE P_h;
+            CREATE SCHEMA s AUTHORIZATION P_owner; GRANT USAGE ON SCHEMA s TO PUBLIC; CREATE TABLE s.t (i int, j int); ALTER TABLE s.t OWNER TO P_owner; SET ROLE P_owner;
+            GRANT SELECT ON s.t TO P_e WITH GRANT OPTION; GRANT UPDATE (i) ON s.t TO P_e WITH GRANT OPTION;
+            GRANT SELECT, INSERT ON s.t TO P_x; GRANT UPDATE (i) ON s.t TO P_x; RESET ROLE").await;
+        let url = lab.database.url_of(&lab.text("P_e"), "pw-of-e");
+        let absent = "grants: [
+            {role: P_x, privileges: [SELECT], object: {type: table, schema: s, name: t}, ensure: absent},
+            {role: P_x, privileges: [UPDATE], object: {type: table, schema: s, name: t, columns: [i]}, ensure: absent}]";
+        lab.run_as(&url, "apply", absent, &[], &[]).await.exits(0);
+        lab.run_as(&url, "diff", absent, &[], &[]).await.exits(0).says("No changes needed");
+        let held = "SELECT concat_ws(' ', has_table_privilege('P_x', 's.t', 'SELECT'), has_column_privilege('P_x', 's.t', 'i', 'UPDATE'),
+            has_table_privilege('P_x', 's.t', 'INSERT'))";
+        assert_eq!(lab.value(held).await, "f f t");
+        // What a role granted on a column that may no longer do so, too.
+        lab.sql("GRANT SELECT ON s.t TO P_h WITH GRANT OPTION; SET ROLE P_h; GRANT SELECT (i) ON s.t TO P_x; RESET ROLE;
+            REVOKE GRANT OPTION FOR SELECT ON s.t FROM P_h CASCADE; GRANT SELECT (i) ON s.t TO P_h").await;
+        let absent = "grants: [{role: P_x, privileges: [SELECT], object: {type: table, schema: s, name: t, columns: [i]}, ensure: absent}]";
+        assert_eq!(lab.value("SELECT has_column_privilege('P_x', 's.t', 'i', 'SELECT')").await, "t");
+        lab.run_as(&url, "apply", absent, &[], &[]).await.exits(0);
+        lab.run_as(&url, "diff", absent, &[], &[]).await.exits(0).says("No changes needed");
+        let held = "SELECT concat_ws(' ', has_column_privilege('P_x', 's.t', 'i', 'SELECT'), has_column_privilege('P_h', 's.t', 'i', 'SELECT'))";
+        assert_eq!(lab.value(held).await, "f t");
+    }
+
+    async fn what_others_than_the_owner_granted_does_not_keep_a_role(lab) {
+        lab.sql("CREATE ROLE P_bob; CREATE ROLE P_x; CREATE ROLE P_y; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO PUBLIC; CREATE TABLE s.t (i int, j int);
+            GRANT SELECT, UPDATE ON s.t TO P_bob WITH GRANT OPTION; SET ROLE P_bob;
+            GRANT SELECT ON s.t TO P_x WITH GRANT OPTION; GRANT UPDATE (i) ON s.t TO P_x; SET ROLE P_x; GRANT SELECT ON s.t TO P_y; RESET ROLE").await;
+        lab.converge("retirements: [{role: P_x, drop_owned: true}]").await;
+        assert_eq!(lab.value("SELECT count(*) FROM pg_roles WHERE rolname = 'P_x'").await, "0");
+        // A role that had it from the dropped one keeps it.
+        assert_eq!(lab.value("SELECT has_table_privilege('P_y', 's.t', 'SELECT')").await, "t");
+    }
+
+    async fn what_was_passed_on_several_times_is_revoked(lab) {
+        lab.sql("CREATE ROLE P_a; CREATE ROLE P_b; CREATE ROLE P_c; CREATE ROLE P_d; CREATE SCHEMA s; GRANT USAGE ON SCHEMA s TO PUBLIC; CREATE TABLE s.t (i int);
+            GRANT SELECT ON s.t TO P_a WITH GRANT OPTION; SET ROLE P_a; GRANT SELECT ON s.t TO P_b WITH GRANT OPTION; SET ROLE P_b; GRANT SELECT ON s.t TO P_c WITH GRANT OPTION;
+            SET ROLE P_c; GRANT SELECT ON s.t TO P_d; RESET ROLE").await;
+        lab.converge("roles: [{name: P_a}, {name: P_b}, {name: P_c}, {name: P_d}]\nschemas: [{name: s}]").await;
+    }
+
     async fn who_creates_a_role_can_be_its_member(lab) {
         if lab.database.server().version().major() < 16 {
             return;

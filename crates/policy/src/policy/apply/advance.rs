@@ -15,7 +15,7 @@ use stanchion_roles::inspect::InspectionDigest;
 use stanchion_roles::plan::Plan as Changes;
 use stanchion_roles::render;
 
-use super::decision::decide;
+use super::record_decision::decide;
 use super::{Applied, PassResult, PlanEvent, PlanOutcome};
 use crate::converged_cache::{ConvergedInputs, Names};
 use crate::passwords::Passwords;
@@ -205,6 +205,7 @@ impl Pass<'_> {
             &identity,
             changes,
             (name, now),
+            &self.current.plans,
         );
         let plan = if let Some(plan) = plan {
             // A process was killed after it wrote the object and before it wrote its status.

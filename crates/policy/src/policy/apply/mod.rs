@@ -4,11 +4,11 @@
 //! |---|---|
 //! | `advance` | applies a decision to the existing plans |
 //! | `execute` | executes a plan and records the result |
-//! | `decision` | records a person's decision |
+//! | `record_decision` | records a person's decision |
 
 mod advance;
-mod decision;
 mod execute;
+mod record_decision;
 
 use std::collections::BTreeMap;
 

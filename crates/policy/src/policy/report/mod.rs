@@ -1,5 +1,6 @@
 //! Builds the status.
 
+mod conditions;
 mod events;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use stanchion_kernel::text::shorten;
 use stanchion_kernel::{Outcome, Problem, Report};
 use stanchion_postgres::Security;
 
+use self::conditions::{connected, drifted, password_in_spec, resumed, uncontested, unmanaged};
 use crate::claims::Rival;
 use crate::overlap::defined;
 use crate::policy::PolicyController;
@@ -23,8 +25,6 @@ use crate::policy::target::{Content, Wanted};
 use crate::problems;
 use kube::ResourceExt;
 
-/// How many privileges and memberships that the policy does not manage are named in its status.
-const SHOWN_HOLDINGS: usize = 5;
 /// How many warnings are in the status.
 const SHOWN_WARNINGS: usize = 20;
 /// Most bytes of one of them.
@@ -254,8 +254,9 @@ fn present(
 
 /// The fields of the status other than its conditions.
 fn described(status: &mut PostgresPolicyStatus, wanted: &Wanted, known: &Known<'_>, result: &PassResult) {
+    let was_applied = result.was_applied || (wanted.mode.applies() && applied_before(status, known));
     owned(status, known);
-    if result.outcome == PlanOutcome::Applied || result.was_applied {
+    if result.outcome == PlanOutcome::Applied || was_applied {
         status.applied_database_identity = Some(known.identity.clone());
     }
     status.last_reconcile_mode = Some(wanted.mode);
@@ -282,6 +283,17 @@ fn described(status: &mut PostgresPolicyStatus, wanted: &Wanted, known: &Known<'
             .applied_password_source_versions
             .retain(|role, _| wanted.passwords.iter().any(|request| request.role == *role)),
     }
+}
+
+/// Whether an earlier version, which did not record where it applied plans, has applied one in this database. Its last changes
+/// are in the status until the policy has drifted.
+fn applied_before(status: &PostgresPolicyStatus, known: &Known<'_>) -> bool {
+    let is = |kind, reason: &str| find(&status.conditions, kind).is_some_and(|it| it.reason == reason);
+    status.applied_database_identity.is_none()
+        && status.managed_database_identity.as_ref() == Some(&known.identity)
+        && is(condition::READY, "Reconciled")
+        && is(condition::DRIFTED, "InSync")
+        && status.change_summary.is_some_and(|summary| summary.total > 0)
 }
 
 fn owned(status: &mut PostgresPolicyStatus, known: &Known<'_>) {
@@ -316,18 +328,6 @@ fn ready(wanted: &Wanted, result: &PassResult) -> (&'static str, String) {
     }
 }
 
-fn drifted(conditions: &mut Conditions, result: &PassResult) {
-    match result.outcome {
-        PlanOutcome::InSync | PlanOutcome::Applied => {
-            conditions.set(condition::DRIFTED, Truth::False, "InSync", "");
-        }
-        _ => {
-            let message = format!("{} change(s) are needed", result.summary.total);
-            conditions.set(condition::DRIFTED, Truth::True, "DriftDetected", &message);
-        }
-    }
-}
-
 /// The first warnings, and how many more there are.
 fn warnings(all: &[String]) -> Vec<String> {
     let shown = all.iter().take(SHOWN_WARNINGS);
@@ -337,59 +337,4 @@ fn warnings(all: &[String]) -> Vec<String> {
         shown.push(format!("and {more} more: `stanchion roles diff` shows all"));
     }
     shown
-}
-
-/// What the roles hold beyond the policy stays: a policy manages only what it names, and what it no longer names is no
-/// exception.
-fn unmanaged(conditions: &mut Conditions, result: &PassResult) {
-    if result.holdings.is_empty() {
-        conditions.clear(condition::UNMANAGED);
-        return;
-    }
-    let message = problems::first(&result.holdings, SHOWN_HOLDINGS, "; ");
-    let message = format!("{message}. They stay, unless the role is exclusive: true");
-    conditions.set(condition::UNMANAGED, Truth::True, "HeldElsewhere", &message);
-}
-
-/// Whether the server's identity was verified, and whether its log can be kept clean.
-fn connected(conditions: &mut Conditions, known: &Known<'_>) {
-    let (reason, message) = match (known.security.verified, known.security.encrypted) {
-        (true, _) => ("Verified", "the server's identity is verified"),
-        (false, true) => (
-            "NotVerified",
-            "the connection is encrypted, but the server is not verified: use sslmode=verify-full and the server's CA",
-        ),
-        (false, false) => (
-            "NotVerified",
-            "the connection is not encrypted, and the server is not verified: use sslmode=verify-full and the server's CA",
-        ),
-    };
-    let mut message = message.to_owned();
-    for warning in known.warnings {
-        message = format!("{message}; {warning}");
-    }
-    conditions.set(condition::CONNECTED, Truth::True, reason, &message);
-}
-
-fn uncontested(conditions: &mut Conditions) {
-    conditions.set(condition::CONFLICT, Truth::False, "NoConflict", "");
-}
-
-fn resumed(conditions: &mut Conditions) {
-    conditions.set(condition::PAUSED, Truth::False, "Active", "");
-}
-
-fn password_in_spec(conditions: &mut Conditions, wanted: &Wanted) {
-    if wanted.connection.exposes_password {
-        let message =
-            "everyone who can read the policy can read connection.params.password; use passwordSecret";
-        conditions.set(
-            condition::PASSWORD_IN_SPEC,
-            Truth::True,
-            "LiteralPassword",
-            message,
-        );
-    } else {
-        conditions.clear(condition::PASSWORD_IN_SPEC);
-    }
 }

@@ -45,11 +45,12 @@ impl Differ<'_> {
         self.column_grants.extend(grants);
     }
 
-    /// Whether a role may grant, and revoke, these privileges on a column.
-    pub(super) fn may_grant(&self, column: &Object, role: RoleId, privileges: Privileges) -> bool {
-        let on_table = self.view.relation(column).map(|it| it.held_by(role).1);
-        let grantable = column.held_by(role).1.union(on_table.unwrap_or_default());
-        role == column.owner || privileges.without(grantable).is_empty()
+    /// Whether a role may grant, and revoke, these privileges. What it may on a table, it may on the table's columns, too.
+    pub(super) fn may_grant(&self, object: &Object, role: RoleId, privileges: Privileges) -> bool {
+        let table = object.column.as_ref().and_then(|_| self.view.relation(object));
+        let on_table = table.map(|it| it.held_by(role).1);
+        let grantable = object.held_by(role).1.union(on_table.unwrap_or_default());
+        role == object.owner || privileges.without(grantable).is_empty()
     }
 
     /// Revokes on a column what a role granted that may no longer do so.

@@ -5,6 +5,7 @@
 
 mod columns;
 mod dependents;
+mod grantor;
 mod options;
 mod surplus;
 
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::view::View;
 use crate::expand::{Desired, DesiredRole, GrantKey, Rule};
-use crate::facts::{Facts, RoleId};
+use crate::facts::{Facts, RoleId, ServerFacts};
 use crate::model::{ObjectType, Privileges, Signature};
 use crate::plan::{Change, Grant, GrantTarget, Mode, Plan, Revoke};
 
@@ -44,6 +45,7 @@ impl Wants {
 pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode, plan: &mut Plan) -> Grants {
     let mut differ = Differ {
         desired,
+        server: &facts.server,
         view,
         mode,
         ids: HashMap::new(),
@@ -93,9 +95,10 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
         differ.surplus();
         differ.restore_columns();
     }
-    differ.revoked.sort_by(|a, b| order(a).cmp(&order(b)));
+    differ.sort_revoked();
     // Several roles can have the same lapsed grantor.
     differ.revoked.dedup();
+    differ.name_owners();
     Grants {
         granted: differ.granted.into_iter().map(Change::Grant).collect(),
         revoked: differ.revoked.into_iter().map(Change::Revoke).collect(),
@@ -103,22 +106,9 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, view: &View<'_>, mode: Mode
     }
 }
 
-/// By role, kind, schema and name. Dependent grants are revoked before the grant that they depend on: on a column, a role
-/// grants and revokes with the option on its table, too.
-fn order(revoke: &Revoke) -> impl Ord + '_ {
-    (
-        revoke.columns.is_empty() || revoke.grantor.is_none(),
-        revoke.cascade,
-        &revoke.role,
-        revoke.object_type,
-        &revoke.schema,
-        &revoke.name,
-        &revoke.columns,
-    )
-}
-
 struct Differ<'a> {
     desired: &'a Desired,
+    server: &'a ServerFacts,
     view: &'a View<'a>,
     mode: Mode,
     /// Ids of grantees that appear in an ACL.

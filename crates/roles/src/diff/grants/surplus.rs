@@ -26,6 +26,11 @@ impl Differ<'_> {
             }
             for entry in object.acl.iter().flatten() {
                 if self.dropped.contains(&entry.grantee) && entry.grantee != object.owner {
+                    if entry.grantor != object.owner {
+                        // DROP OWNED revokes only what the owner granted.
+                        self.revoke(place, object, entry, entry.privileges, false);
+                        continue;
+                    }
                     self.keep_dependents(place, object, entry, entry.privileges);
                 }
                 let beyond = self.beyond(place, object, entry);

@@ -12,7 +12,7 @@ pub(super) use circles::block_circles;
 use edges::{Edges, WITH_OPTIONS};
 
 use crate::expand::{Desired, MemberOptions};
-use crate::facts::Facts;
+use crate::facts::{Edge, Facts};
 use crate::manifest::is_predefined;
 use crate::plan::{Change, Mode, Plan};
 
@@ -36,8 +36,8 @@ pub(super) fn diff(desired: &Desired, facts: &Facts, mode: Mode, plan: &mut Plan
     };
     // Additive mode takes nothing, so nothing depends on what it takes.
     if mode == Mode::Additive {
-        differ.warn_of_options();
         differ.surplus();
+        differ.warn();
         differ.removed.clear();
     } else {
         differ.surplus();
@@ -106,19 +106,53 @@ impl<'a> Differ<'a> {
         })
     }
 
-    fn warn_of_options(&mut self) {
+    /// Warns of what additive mode leaves: options and members that the manifest does not declare.
+    fn warn(&mut self) {
         for (role, member, options) in self.declared() {
-            let mut edges = self
-                .edges
-                .of_pair(role, member)
-                .iter()
-                .filter_map(|place| self.edges.get(*place));
-            if !options.admin && edges.any(|edge| edge.admin && !self.edges.is_creators(edge)) {
+            let edges = self.edges.of_pair(role, member).iter();
+            let edges = edges.filter_map(|place| self.edges.get(*place));
+            let edges = edges.filter(|edge| !self.edges.is_creators(edge));
+            let (mut inherit, mut admin, mut set) = (false, false, false);
+            for excess in edges.map(|edge| self.excess(edge, options)) {
+                inherit |= excess.inherit;
+                admin |= excess.admin;
+                set |= excess.set;
+            }
+            let left = [
+                (
+                    admin,
+                    "may add other members (ADMIN OPTION), which the manifest does not say",
+                ),
+                (
+                    inherit,
+                    "has its privileges without SET ROLE (INHERIT OPTION), although the manifest says `inherit: false`",
+                ),
+                (
+                    set,
+                    "may use SET ROLE (SET OPTION), although the manifest says `set: false`",
+                ),
+            ];
+            for (_, what) in left.iter().filter(|(is_left, _)| *is_left) {
                 self.plan.warnings.push(format!(
-                    "member \"{member}\" of \"{role}\" may add other members (ADMIN OPTION), which the manifest does not \
-                     say; additive mode does not take it"
+                    "member \"{member}\" of \"{role}\" {what}; additive mode does not take it"
                 ));
             }
+        }
+        let removed = self.removed.iter().filter_map(|place| self.edges.get(*place));
+        let pairs: BTreeSet<_> = removed.map(|edge| (&edge.role, &edge.member)).collect();
+        self.plan.warnings.extend(pairs.into_iter().map(|(role, member)| {
+            format!(
+                "\"{member}\" is a member of \"{role}\", which the manifest does not say; additive mode does not remove it"
+            )
+        }));
+    }
+
+    /// The options of an edge that the manifest does not declare.
+    fn excess(&self, edge: &Edge, options: MemberOptions) -> Held {
+        Held {
+            inherit: self.options_matter && edge.inherit && !options.inherit,
+            admin: edge.admin && !options.admin,
+            set: self.options_matter && edge.set && options.set == Some(false),
         }
     }
 
@@ -159,11 +193,7 @@ impl<'a> Differ<'a> {
                 let Some(edge) = self.edges.get(*place) else {
                     continue;
                 };
-                let lost = Held {
-                    inherit: self.options_matter && edge.inherit && !options.inherit,
-                    admin: edge.admin && !options.admin,
-                    set: self.options_matter && edge.set && options.set == Some(false),
-                };
+                let lost = self.excess(edge, options);
                 if !self.edges.is_creators(edge) && (lost.inherit || lost.admin || lost.set) {
                     self.lowered.insert(*place, lost);
                 }

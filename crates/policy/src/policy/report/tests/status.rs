@@ -41,6 +41,27 @@ fn a_second_success_says_nothing_new() {
     assert_eq!(converged.requeue_after, first.requeue_after);
 }
 
+/// A status of a version that did not record where a plan was applied.
+#[test]
+fn what_an_earlier_version_applied_counts() {
+    let former = |result: PassResult, edit: fn(&mut PostgresPolicyStatus)| {
+        let mut report = pass(&policy(&json!({}), None), result, 0);
+        report.status.applied_database_identity = None;
+        edit(&mut report.status);
+        let after = pass(&later(&json!({}), report), found(PlanOutcome::InSync, 0), 30);
+        after.status.applied_database_identity
+    };
+    let applied = || found(PlanOutcome::Applied, 1);
+    assert_eq!(former(applied(), |_| ()).as_deref(), Some("4711/5"));
+    // Nothing was applied, or it was applied elsewhere.
+    assert_eq!(former(found(PlanOutcome::InSync, 0), |_| ()), None);
+    assert_eq!(former(found(PlanOutcome::Waiting, 1), |_| ()), None);
+    let elsewhere = |status: &mut PostgresPolicyStatus| {
+        status.managed_database_identity = Some("4711/6".to_owned());
+    };
+    assert_eq!(former(applied(), elsewhere), None);
+}
+
 #[test]
 fn a_repair_moves_the_time_and_is_no_news_for_people() {
     let first = pass(&policy(&json!({}), None), found(PlanOutcome::Applied, 1), 0);
