@@ -9,6 +9,7 @@
 //! | [`assess`] | the state of an object, what it waits for, what to do | pure |
 //! | [`detail`] | everything about one object | pure |
 //! | [`redact`] | objects and texts without secrets | pure |
+//! | [`sql`] | SQL as tokens | pure |
 //!
 //! `stanchion status` and `stanchion ui` show the same facts because both use this crate.
 
@@ -22,3 +23,4 @@ pub mod kinds;
 pub mod kubeconfig;
 pub mod read;
 pub mod redact;
+pub mod sql;
