@@ -172,7 +172,7 @@ mod tests {
                 let head = format!("HTTP/1.1 {status}\r\nConnection: close\r\n\r\n");
                 let mut sent = stream.write_all(head.as_bytes()).await;
                 while sent.is_ok() {
-                    sent = stream.write_all(&[b'x'; 1 << 16]).await;
+                    sent = stream.write_all(&[b'x'; 1 << 13]).await;
                 }
             });
             let cluster = Cluster {

@@ -197,14 +197,16 @@ impl<'a> Installation<'a> {
 
     /// Whether this pod is in its namespace and has the labels of its selector.
     pub(crate) fn selects(&self, pod: &Value) -> bool {
-        let labels = self.deployment.pointer("/spec/selector/matchLabels");
-        let labels = labels.and_then(Value::as_object);
+        let selector = self.deployment.pointer("/spec/selector/matchLabels");
+        let labels = pod.pointer("/metadata/labels").and_then(Value::as_object);
+        let (Some(selector), Some(labels)) = (selector.and_then(Value::as_object), labels) else {
+            return false;
+        };
         text(pod, "/metadata/namespace") == self.namespace
-            && labels.is_some_and(|labels| {
-                let has =
-                    |(name, value): (&String, &Value)| pod["metadata"]["labels"].get(name) == Some(value);
-                !labels.is_empty() && labels.iter().all(has)
-            })
+            && !selector.is_empty()
+            && selector
+                .iter()
+                .all(|(name, value)| labels.get(name) == Some(value))
     }
 
     /// The Deployment's pod selector, in the format of `kubectl -l`.

@@ -228,16 +228,16 @@ fn a_failed_plan_is_history_when_its_policy_is_ready() {
         let status = json!({ "conditions": [condition("Ready", ready, "Any", "m")] });
         object("PostgresPolicy", "app", &json!({}), &status)
     };
-    let states = |ready: &str, asked: Option<&str>| {
+    let shown = |ready: &str, asked: Option<&str>| {
         let rows = rows_of(&[plan.clone(), policy(ready)], asked);
         let plans = rows.into_iter().filter(|row| row.name == "app-1");
         plans.map(|row| (row.state, row.waits_for)).collect::<Vec<_>>()
     };
     let failed = (assess::State::Failed, Some("permission denied".to_owned()));
-    assert_eq!(states("False", None), [failed]);
-    assert_eq!(states("True", None), []);
+    assert_eq!(shown("False", None), [failed]);
+    assert_eq!(shown("True", None), []);
     let asked = Some("postgrespolicyplans");
-    assert_eq!(states("True", asked), [(assess::State::Ready, None)]);
+    assert_eq!(shown("True", asked), [(assess::State::Ready, None)]);
 }
 
 fn project() -> Gathered {

@@ -41,8 +41,8 @@ fn a_further_release_may_bind_the_role_of_the_first() {
     };
     let objects = template(&helm, &["--set", FURTHER]);
     // In the namespaces that it watches: the operator creates the bindings there.
-    let roles = of_kind(&objects, "Role").into_iter();
-    let rules = roles
+    let namespaced = of_kind(&objects, "Role").into_iter();
+    let rules = namespaced
         .filter(|role| role["metadata"]["namespace"] == "team-b")
         .flat_map(|role| role["rules"].as_array().unwrap());
     let mut bind = rules.filter(|rule| rule["verbs"] == serde_json::json!(["bind"]));
