@@ -12,6 +12,10 @@ use super::directory::Place;
 use super::has;
 use crate::operator::BINARY;
 
+/// The database of `stanchion roles`: that of the sandbox.
+const DATABASE: &str =
+    "export DATABASE_URL=$(kubectl get secret postgres-admin -o jsonpath='{.data.uri}' | base64 -d)";
+
 /// A block of commands.
 struct Block {
     place: String,
@@ -139,7 +143,7 @@ async fn every_block_of_commands_works() {
     let (mut ran, mut broken) = (0, Vec::new());
     for block in blocks.iter().filter(|block| block.excuse.is_none()) {
         let script = format!(
-            "set -euo pipefail\nexport PATH={programs}:{scratch}/.local/bin:$PATH HOME={scratch}\ncd {scratch}\n{}",
+            "set -euo pipefail\nexport PATH={programs}:{scratch}/.local/bin:$PATH HOME={scratch}\n{DATABASE}\ncd {scratch}\n{}",
             block.script
         );
         if let Err(said) = sandbox.shell(&script).await {
