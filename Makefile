@@ -31,7 +31,7 @@ ON_REAL := STANCHION_TEST_CLUSTER=real KUBEBUILDER_ASSETS=$(or $(ASSETS),$(CONTR
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## Install missing build and test dependencies (the PostgreSQL server, a C compiler)
@@ -41,6 +41,10 @@ setup: ## Install missing build and test dependencies (the PostgreSQL server, a 
 demo: setup ## Run the demo without a cluster, in this terminal (ARGS=--once exits when everything is ready)
 	@tools/announce $(TARGET)/debug/stanchion "compiling about 370 crates, $(DEMO_TAKES) on two cores; then the demo starts by itself"
 	cargo run --locked --all-features --bin stanchion -- sandbox $(ARGS)
+
+.PHONY: demo-page
+demo-page: setup ## Run the demo in the background, open its page with curl, and end it
+	tools/open-demo
 
 .PHONY: demo-recording
 demo-recording: setup ## Record the demo in the README again, from a real run (needs kubectl)

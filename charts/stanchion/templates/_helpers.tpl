@@ -20,14 +20,15 @@ app.kubernetes.io/name: {{ include "stanchion.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end }}
 
+{{/* Labels of an object. (dict "root" $ "labels" {}): these labels override the common ones, and no key is there twice. */}}
 {{- define "stanchion.labels" -}}
-{{ include "stanchion.selectorLabels" . }}
+{{ include "stanchion.selectorLabels" .root }}
 {{- /* By this label, doctor finds the operator under any name. It is no part of the selector, which cannot change. */}}
 app.kubernetes.io/part-of: stanchion
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- with .Values.commonLabels }}
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- with merge (dict) (default dict .labels) (default dict .root.Values.commonLabels) }}
 {{ toYaml . }}
 {{- end }}
 {{- end }}
@@ -39,10 +40,7 @@ name: {{ .name }}
 namespace: {{ . }}
 {{- end }}
 labels:
-  {{- include "stanchion.labels" .root | nindent 2 }}
-  {{- with .labels }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
+  {{- include "stanchion.labels" . | nindent 2 }}
 {{- with merge (dict) (default dict .annotations) .root.Values.commonAnnotations }}
 annotations:
   {{- toYaml . | nindent 2 }}

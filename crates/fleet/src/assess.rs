@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::cluster::printable;
 use crate::kinds::Kind;
+use crate::plans::{PLAN, ReadyPolicies};
 
 /// The state of an object. The order is that of the table: the worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -87,7 +88,7 @@ struct Verdict {
 pub fn row(kind: &Kind, object: &Value, now: Timestamp, asked_for: bool) -> Option<Row> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(printable);
     let phase = text("/status/phase");
-    let is_plan = kind.resource.kind == "PostgresPolicyPlan";
+    let is_plan = kind.resource.kind == PLAN;
     if is_plan && !asked_for && !matches!(phase.as_deref(), Some("Pending" | "Failed" | "Applying")) {
         return None;
     }
@@ -112,6 +113,27 @@ pub fn row(kind: &Kind, object: &Value, now: Timestamp, asked_for: bool) -> Opti
     };
     row.next = next(&row, object);
     Some(row)
+}
+
+/// The rows of these objects, the worst first. Finished plans are omitted unless `asked` is their plural name. A plan that failed is
+/// finished as soon as its policy is ready again.
+pub fn rows(objects: &[(&Kind, &Value)], now: Timestamp, asked: Option<&str>) -> Vec<Row> {
+    let kinds = objects
+        .iter()
+        .map(|(kind, object)| (kind.resource.kind.as_str(), *object));
+    let policies = ReadyPolicies::of(kinds);
+    let rows = objects.iter().filter_map(|(kind, object)| {
+        let is_asked = asked == Some(kind.plural());
+        let mut row = row(kind, object, now, is_asked)?;
+        if row.kind == PLAN && row.state == State::Failed && policies.has_that_of(object) {
+            (row.state, row.waits_for, row.next) = (State::Ready, None, None);
+            return is_asked.then_some(row);
+        }
+        Some(row)
+    });
+    let mut rows: Vec<Row> = rows.collect();
+    sort(&mut rows);
+    rows
 }
 
 /// The worst first, then by kind, namespace and name.
@@ -241,7 +263,7 @@ fn next(row: &Row, object: &Value) -> Option<String> {
             Some(format!("kubectl patch {this} {unsuspend}"))
         }
         State::Unknown => Some("stanchion doctor".to_owned()),
-        _ if row.kind == "PostgresPolicyPlan" && row.phase.as_deref() == Some("Pending") => {
+        _ if row.kind == PLAN && row.phase.as_deref() == Some("Pending") => {
             Some(format!("kubectl annotate {this} pgroles.io/approved=true"))
         }
         State::Failed | State::NotReady | State::Deleting => Some(format!("stanchion status {this}")),

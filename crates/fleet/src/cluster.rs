@@ -212,10 +212,11 @@ impl Cluster {
     }
 }
 
-/// Whether an object or a namespace can have this name. Every such name is one segment of a path.
+/// Whether an object or a namespace can have this name. Every such name is one segment of a path, and one word of a command that
+/// is no option.
 pub fn is_name(text: &str) -> bool {
     let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
-    !text.is_empty() && text.len() <= 253 && text.chars().all(valid) && !text.starts_with('.')
+    !text.is_empty() && text.len() <= 253 && text.chars().all(valid) && !text.starts_with(['.', '-'])
 }
 
 /// Whether a character is shown as itself: no control character, no invisible one, and none that changes the direction of
@@ -281,6 +282,7 @@ mod tests {
             "..",
             "",
             "X y",
+            "-rf",
         ] {
             let Err(Unreadable::Failed(why)) = cluster.get(&secrets, name).await else {
                 panic!("{name}");

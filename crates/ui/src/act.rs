@@ -97,11 +97,8 @@ async fn is_readable(cluster: &Cluster, place: &Place) -> Result<(), Refused> {
         Err(Unreadable::Forbidden) => return Err(unread(place, "You may not get the plan.")),
         Err(why) => return Err(refused(place, Decision::Approve, why, "")),
     };
-    match sql(cluster, &plan).await {
-        Sql::Whole(_) | Sql::Cut { .. } => Ok(()),
-        Sql::Missing(why) => Err(unread(place, &why)),
-        Sql::Altered => Err(unread(place, "It is not what the operator computed.")),
-    }
+    let sql = sql(cluster, &plan).await;
+    sql.shown().map(drop).map_err(|why| unread(place, why))
 }
 
 fn unread(place: &Place, why: &str) -> Refused {
@@ -152,11 +149,16 @@ pub(crate) enum Sql {
 }
 
 impl Sql {
-    /// What can be shown of it. Without it, nobody can approve the plan.
-    pub(crate) fn text(&self) -> Option<&str> {
+    /// What can be shown of it, or why nothing can. Without it, nobody can approve the plan.
+    pub(crate) fn shown(&self) -> Result<&str, &str> {
         match self {
-            Self::Whole(text) | Self::Cut { text, .. } => Some(text),
-            Self::Missing(_) | Self::Altered => None,
+            Self::Whole(text) | Self::Cut { text, .. } => Ok(text),
+            Self::Missing(why) => Err(why),
+            Self::Altered => Err(
+                "The SQL in its ConfigMap is not what the operator computed: its hash differs from redactedSqlHash in \
+                 the status of the plan. Find out who changed the ConfigMap, delete the plan, and let the operator \
+                 compute it again.",
+            ),
         }
     }
 }

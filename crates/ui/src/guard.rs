@@ -65,8 +65,14 @@ pub(crate) struct Keys {
 impl Keys {
     pub(crate) fn new(port: u16) -> Self {
         let secret = || format!("{:032x}", rand::random::<u128>());
+        let name = format!("{:016x}.localhost", rand::random::<u64>());
         Self {
-            host: format!("{:016x}.localhost:{port}", rand::random::<u64>()),
+            // Browsers omit the default port of HTTP, in `Host` and in `Origin`.
+            host: if port == 80 {
+                name
+            } else {
+                format!("{name}:{port}")
+            },
             token: secret(),
             session: secret(),
             form: secret(),
@@ -284,6 +290,24 @@ mod tests {
         let cookie = entered.headers()[header::SET_COOKIE].to_str().unwrap();
         assert!(!cookie.to_lowercase().contains("domain"), "{cookie}");
         assert!(!cookie.contains(random), "{cookie}");
+    }
+
+    /// A browser omits it in both headers, and in the address that it shows.
+    #[test]
+    fn the_default_port_is_in_no_header() {
+        let keys = Keys::new(80);
+        let (host, _) = keys
+            .address()
+            .strip_prefix("http://")
+            .unwrap()
+            .split_once('/')
+            .map(|(host, rest)| (host.to_owned(), rest.to_owned()))
+            .unwrap();
+        assert!(host.ends_with(".localhost"), "{host}");
+        let cookie = format!("stanchion-ui={}", keys.session);
+        let origin = format!("http://{host}");
+        let sent = [("host", host.as_str()), ("cookie", &cookie), ("origin", &origin)];
+        assert_eq!(decide(&keys, &request("POST", "/o", &sent)), Verdict::Pass);
     }
 
     #[test]

@@ -26,6 +26,10 @@ const BEHIND: usize = 256;
 /// How long the first page waits for the first lists.
 const FIRST: Duration = Duration::from_secs(3);
 
+/// What the page says about objects that can be listed only.
+const UNWATCHED: &str = "you may not watch them: the page shows them as they were when it started. \
+                         Start stanchion ui again for their present state";
+
 /// Namespace and name.
 type Name = (String, String);
 
@@ -123,14 +127,15 @@ impl Live {
     /// The rows at this time. `asked` is the plural name of the only requested kind.
     pub(crate) fn fleet(&self, asked: Option<&str>, now: Timestamp) -> Fleet {
         let shelves = self.read();
-        let mut fleet = Fleet::default();
+        let objects: Vec<(&Kind, &Value)> = shelves
+            .iter()
+            .flat_map(|shelf| shelf.objects.values().map(|object| (&shelf.kind, &**object)))
+            .collect();
+        let mut fleet = Fleet {
+            rows: assess::rows(&objects, now, asked),
+            ..Fleet::default()
+        };
         for shelf in shelves.iter() {
-            let is_asked = asked == Some(shelf.kind.plural());
-            let rows = shelf
-                .objects
-                .values()
-                .filter_map(|object| assess::row(&shelf.kind, object, now, is_asked));
-            fleet.rows.extend(rows);
             let plural = shelf.kind.plural().to_owned();
             match &shelf.failed {
                 Some(why) => fleet.unreadable.push(Unread {
@@ -142,7 +147,6 @@ impl Live {
             }
         }
         drop(shelves);
-        assess::sort(&mut fleet.rows);
         fleet
     }
 
@@ -179,7 +183,11 @@ impl Live {
                 Some(name)
             }
             Err(error) => {
-                let why = reason(&error);
+                let why = if cached.listed && may_not_watch(&error) {
+                    Unreadable::Failed(UNWATCHED.to_owned())
+                } else {
+                    reason(&error)
+                };
                 if why == Unreadable::Forbidden || why == Unreadable::NotServed {
                     // What the user may no longer see is not shown any longer.
                     cached.objects.clear();
@@ -214,6 +222,16 @@ fn kept(object: DynamicObject) -> (Name, Arc<Value>) {
     let name = (object.namespace().unwrap_or_default(), object.name_any());
     let object = serde_json::to_value(object).unwrap_or_default();
     (name, Arc::new(redact::object(&object)))
+}
+
+/// Whether the user may list the objects, and not watch them: the watch begins after a complete list.
+fn may_not_watch(error: &watcher::Error) -> bool {
+    match error {
+        watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => status.code == 403,
+        _ => false,
+    }
 }
 
 fn reason(error: &watcher::Error) -> Unreadable {
@@ -295,6 +313,32 @@ mod tests {
         assert_eq!(fleet.unreadable.first().unwrap().why, Unreadable::Forbidden);
         assert!(!fleet.reading.contains(&"postgresusers".to_owned()));
         assert!(!live.is_settled());
+    }
+
+    /// A role may grant `list` without `watch`.
+    #[test]
+    fn objects_that_may_be_listed_and_not_watched_are_shown() {
+        let live = Live::empty();
+        let refused = || {
+            let status = kube::core::Status::failure("no", "Forbidden").with_code(403);
+            kube::Error::Api(status.boxed())
+        };
+        for event in [
+            watcher::Event::Init,
+            watcher::Event::InitApply(user("alice")),
+            watcher::Event::InitDone,
+        ] {
+            live.take("postgresusers", Ok(event));
+        }
+        live.take("postgresusers", Err(watcher::Error::WatchStartFailed(refused())));
+        assert_eq!(names(&live), ["alice"]);
+        let fleet = live.fleet(None, Timestamp::UNIX_EPOCH);
+        let why = fleet.unreadable.first().unwrap().why.words();
+        assert!(why.starts_with("you may not watch them"), "{why}");
+
+        // Without `list`, nothing is shown any longer.
+        live.take("postgresusers", Err(watcher::Error::InitialListFailed(refused())));
+        assert!(names(&live).is_empty());
     }
 
     #[test]

@@ -6,8 +6,9 @@ use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::{Value, json};
 
+use super::scrape;
 use super::snapshot::{Read, Served, Snapshot};
-use crate::cluster::{Cluster, ClusterError, Unreadable, items, printable, text};
+use crate::cluster::{Cluster, ClusterError, Unreadable};
 use crate::run;
 use crate::status::with_status;
 
@@ -26,10 +27,6 @@ const GROUPS: [&str; 6] = [
     "redis.redis.opstreelabs.in",
     "elasticsearch.k8s.elastic.co",
 ];
-/// The port of plain metrics.
-const METRICS_PORT: u16 = 8080;
-/// An exposition is a few hundred kilobytes at most.
-const METRICS_LIMIT: usize = 8 << 20;
 
 /// Reads everything.
 pub(super) async fn gather(
@@ -80,7 +77,12 @@ pub(super) async fn gather(
     );
     let (webhooks, rbac) = tokio::join!(webhooks(cluster, place), rbac(cluster, &all));
     let certificates = certificates(cluster, &served, place).await;
-    let metrics = metrics(cluster, pods.as_deref().unwrap_or_default()).await;
+    let metrics = scrape::metrics(
+        cluster,
+        deployments.as_deref().unwrap_or_default(),
+        pods.as_deref().unwrap_or_default(),
+    )
+    .await;
     Ok(Snapshot {
         now,
         version,
@@ -283,94 +285,10 @@ async fn served(cluster: &Cluster) -> Read<Vec<Served>> {
     Ok(served)
 }
 
-/// The plain metrics of all pods that serve them on a port, through the API server. Only the leader reconciles, and each
-/// replica counts its own requests: the checks add the samples up. If one pod does not answer, there are no metrics,
-/// because it may be the leader.
-async fn metrics(cluster: &Cluster, pods: &[Value]) -> Read<String> {
-    let plain = pods.iter().filter(|pod| {
-        // A mesh may have added a container of its own.
-        let serves = items(pod, "/spec/containers")
-            .flat_map(|container| items(container, "/ports"))
-            .any(|port| text(port, "/name") == "metrics");
-        serves && text(pod, "/status/phase") == "Running"
-    });
-    let read = join_all(plain.map(|pod| exposition(cluster, pod))).await;
-    let texts = read.into_iter().collect::<Read<Vec<String>>>()?;
-    if texts.is_empty() {
-        return Err(Unreadable::NotServed);
-    }
-    Ok(texts.join("\n"))
-}
-
-/// The metrics of one pod.
-async fn exposition(cluster: &Cluster, pod: &Value) -> Read<String> {
-    let text = |pointer: &str| text(pod, pointer);
-    let name = text("/metadata/name");
-    let failed = |why: String| Unreadable::Failed(format!("of the pod {}: {why}", printable(name)));
-    let path = format!(
-        "/api/v1/namespaces/{}/pods/{name}:{METRICS_PORT}/proxy/metrics",
-        text("/metadata/namespace"),
-    );
-    let request = http::Request::get(path).body(Vec::new());
-    let request = request.map_err(|error| failed(error.to_string()))?;
-    let exposition = cluster.ask(cluster.client.request_text(request)).await;
-    let exposition = exposition.map_err(|why| match why {
-        Unreadable::Failed(why) => failed(why),
-        // The pod is gone by now.
-        Unreadable::NotServed => failed("not found".to_owned()),
-        Unreadable::Forbidden => Unreadable::Forbidden,
-    })?;
-    if exposition.len() > METRICS_LIMIT {
-        return Err(failed("the answer is too large".to_owned()));
-    }
-    Ok(exposition)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::metrics::sum;
     use crate::fixed_answers;
-
-    fn pod(name: &str, phase: &str) -> Value {
-        json!({
-            "metadata": { "name": name, "namespace": "ops" },
-            "spec": { "containers": [
-                { "name": "mesh", "ports": [{ "name": "proxy", "containerPort": 15090 }] },
-                { "name": "operator", "ports": [{ "name": "metrics", "containerPort": 8080 }] },
-            ] },
-            "status": { "phase": phase },
-        })
-    }
-
-    /// With two replicas, one of them reconciles, and a request for the metrics of any pod may reach the other.
-    #[tokio::test]
-    async fn a_fault_of_the_second_pod_is_in_the_metrics() {
-        let answers = [
-            (
-                "/api/v1/namespaces/ops/pods/standby:8080/proxy/metrics",
-                "panics_total 0\n",
-            ),
-            (
-                "/api/v1/namespaces/ops/pods/leader:8080/proxy/metrics",
-                "panics_total 2",
-            ),
-        ];
-        let cluster = fixed_answers::cluster(&answers).await;
-        let pods = [
-            pod("standby", "Running"),
-            pod("leader", "Running"),
-            pod("new", "Pending"),
-        ];
-        let text = metrics(&cluster, &pods).await.unwrap();
-        assert!((sum(&text, "panics_total", &[]) - 2.0).abs() < 0.001, "{text}");
-
-        // The one that does not answer may be the leader.
-        let pods = [pod("standby", "Running"), pod("silent", "Running")];
-        let why = metrics(&cluster, &pods).await.unwrap_err();
-        assert!(why.words().contains("the pod silent"), "{why:?}");
-        assert_eq!(metrics(&cluster, &[]).await, Err(Unreadable::NotServed));
-    }
 
     /// With two installations, the configuration of the other belongs to an operator that is not read.
     #[tokio::test]

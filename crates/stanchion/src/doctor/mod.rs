@@ -9,6 +9,7 @@ mod connect;
 mod gather;
 mod metrics;
 mod permissions;
+mod scrape;
 mod snapshot;
 #[cfg(test)]
 mod tests;
@@ -22,7 +23,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::cluster::{self, Cluster, ClusterError};
+use crate::cluster::{self, Cluster, ClusterError, printable};
 use crate::output::{self, OutputError};
 use crate::status::{When, style};
 
@@ -199,15 +200,19 @@ pub(crate) fn diagnose(snapshot: &Snapshot) -> Diagnosis {
         match (check.run)(snapshot) {
             Ok(faults) => {
                 diagnosis.checked += 1;
+                // Everything may quote an object, whose author may not write to the terminal of this person.
                 diagnosis.findings.extend(faults.into_iter().map(|fault| Finding {
                     severity: check.severity,
                     check: check.id,
-                    subject: fault.subject,
-                    message: fault.message,
-                    remedy: fault.remedy,
+                    subject: printable(&fault.subject),
+                    message: printable(&fault.message),
+                    remedy: printable(&fault.remedy),
                 }));
             }
-            Err(why) => diagnosis.skipped.push(Skipped { check: check.id, why }),
+            Err(why) => diagnosis.skipped.push(Skipped {
+                check: check.id,
+                why: printable(&why),
+            }),
         }
     }
     diagnosis.findings.sort();

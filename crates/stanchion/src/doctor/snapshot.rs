@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::connect::Contact;
-use crate::cluster::Unreadable;
+use crate::cluster::{Unreadable, is_name, text};
 
 /// A value that was read, or why it was not.
 pub(crate) type Read<T> = Result<T, Unreadable>;
@@ -116,9 +116,17 @@ impl<'a> Installation<'a> {
         self.arguments.contains(&flag)
     }
 
+    /// The values of an option that can be a name. The others are somebody's text: they would end up in a command that a person
+    /// copies.
+    fn names(&self, option: &str) -> Vec<&'a str> {
+        let mut names = self.values(option);
+        names.retain(|name| is_name(name));
+        names
+    }
+
     /// Its enabled controllers; empty for all.
     pub(crate) fn controllers(&self) -> Vec<&'a str> {
-        self.values("--controllers")
+        self.names("--controllers")
     }
 
     /// Whether it runs the controller of this name.
@@ -129,7 +137,7 @@ impl<'a> Installation<'a> {
 
     /// The namespaces that it watches; empty for all.
     pub(crate) fn namespaces(&self) -> Vec<&'a str> {
-        self.values("--namespace")
+        self.names("--namespace")
     }
 
     /// Whether it watches this namespace.
@@ -185,6 +193,20 @@ impl<'a> Installation<'a> {
         operator
             .and_then(|container| container.get("image")?.as_str())
             .unwrap_or_default()
+    }
+
+    /// Whether this pod is in its namespace and has the labels of its selector.
+    pub(crate) fn selects(&self, pod: &Value) -> bool {
+        let selector = self.deployment.pointer("/spec/selector/matchLabels");
+        let labels = pod.pointer("/metadata/labels").and_then(Value::as_object);
+        let (Some(selector), Some(labels)) = (selector.and_then(Value::as_object), labels) else {
+            return false;
+        };
+        text(pod, "/metadata/namespace") == self.namespace
+            && !selector.is_empty()
+            && selector
+                .iter()
+                .all(|(name, value)| labels.get(name) == Some(value))
     }
 
     /// The Deployment's pod selector, in the format of `kubectl -l`.

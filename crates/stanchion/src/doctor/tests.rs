@@ -1,277 +1,19 @@
 //! Plants every fault into a healthy snapshot and finds it under its own id; the healthy snapshot has no findings.
 
+mod faults;
 mod fixture;
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use self::fixture::{bundle, condition, contact, deployment, healthy, minutes_ago, object};
-use super::connect::{ConnectFailure, What};
+use self::faults::{FAULTS, failed_plan, first, mounted, of, push, trust};
+use self::fixture::{bundle, condition, deployment, healthy, minutes_ago, object};
 use super::snapshot::Snapshot;
 use super::{ALL, Finding, diagnose, render};
 use crate::cluster::Unreadable;
 use crate::status;
-
-/// A fault: its id, and how it is planted.
-type Plant = (&'static str, fn(&mut Snapshot));
-
-fn first(list: &mut super::snapshot::Read<Vec<Value>>) -> &mut Value {
-    list.as_mut().unwrap().first_mut().unwrap()
-}
-
-/// The object of this name.
-fn of<'a>(snapshot: &'a mut Snapshot, name: &str) -> &'a mut Value {
-    let objects = snapshot.objects.as_mut().unwrap();
-    objects
-        .iter_mut()
-        .find(|object| object["metadata"]["name"] == name)
-        .unwrap()
-}
-
-fn push(snapshot: &mut Snapshot, object: Value) {
-    snapshot.objects.as_mut().unwrap().push(object);
-}
-
-/// The CAs of the first configuration are valid for so many days.
-fn trust(snapshot: &mut Snapshot, days: &[i64]) {
-    first(&mut snapshot.webhooks)["webhooks"][0]["clientConfig"]["caBundle"] = json!(bundle(days));
-}
-
-/// A Deployment whose certificate cert-manager issues.
-fn mounted() -> Value {
-    deployment("stanchion-system", &["--webhook-cert-dir=/etc/stanchion/webhook"])
-}
-
-/// The installation runs this controller only, and there are no objects of others.
-fn only(snapshot: &mut Snapshot, controller: &str) {
-    let chosen = format!("--controllers={controller}");
-    snapshot.deployments = Ok(vec![deployment("stanchion-system", &[&chosen])]);
-    snapshot.objects = Ok(Vec::new());
-}
-
-const FAULTS: &[Plant] = &[
-    ("kubernetes-too-old", |cluster| {
-        cluster.version = "v1.31.2".to_owned();
-    }),
-    ("crd-missing", |cluster| {
-        drop(cluster.crds.as_mut().unwrap().remove(0));
-    }),
-    ("crd-not-established", |cluster| {
-        first(&mut cluster.crds)["status"]["conditions"] = json!([{ "type": "NamesAccepted", "status": "False", "message": "postgresusers is already in use" }]);
-    }),
-    ("crd-outdated", |cluster| {
-        let schema = first(&mut cluster.crds)
-            .pointer_mut("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties");
-        schema.unwrap().as_object_mut().unwrap().remove("privileges");
-    }),
-    ("crd-stored-version", |cluster| {
-        first(&mut cluster.crds)["status"]["storedVersions"] = json!(["v1alpha1", "v1alpha0"]);
-    }),
-    ("operator-missing", |cluster| {
-        cluster.deployments = Ok(Vec::new());
-        cluster.webhooks = Ok(Vec::new());
-    }),
-    ("operator-unavailable", |cluster| {
-        first(&mut cluster.deployments)["status"] = json!({});
-    }),
-    ("operator-unavailable", |cluster| {
-        first(&mut cluster.deployments)["spec"]["replicas"] = json!(0);
-    }),
-    ("operator-degraded", |cluster| {
-        first(&mut cluster.deployments)["status"]["availableReplicas"] = json!(1);
-    }),
-    ("operator-overlap", |cluster| {
-        let other = deployment(
-            "stanchion-system",
-            &["--namespace=shop", "--controllers=user", "--no-webhooks"],
-        );
-        cluster.deployments.as_mut().unwrap().push(other);
-    }),
-    ("operator-image", |cluster| {
-        first(&mut cluster.pods)["status"]["containerStatuses"][0]["state"] =
-            json!({ "waiting": { "reason": "ImagePullBackOff", "message": "not found" } });
-    }),
-    ("operator-crashes", |cluster| {
-        first(&mut cluster.pods)["status"]["containerStatuses"][0]["state"] =
-            json!({ "waiting": { "reason": "CrashLoopBackOff" } });
-    }),
-    ("operator-out-of-memory", |cluster| {
-        first(&mut cluster.pods)["status"]["containerStatuses"][0]["lastState"] =
-            json!({ "terminated": { "reason": "OOMKilled" } });
-    }),
-    ("operator-version", |cluster| {
-        first(&mut cluster.deployments)["spec"]["template"]["spec"]["containers"][0]["image"] =
-            json!("stanchion:v0.0.1");
-    }),
-    ("operator-version", |cluster| {
-        let deployment = first(&mut cluster.deployments);
-        deployment["spec"]["template"]["spec"]["containers"][0]["image"] = json!("stanchion@sha256:00aa");
-        deployment["metadata"]["labels"] = json!({ "app.kubernetes.io/version": "0.0.1" });
-    }),
-    ("operator-namespace", |cluster| {
-        let narrow = deployment("stanchion-system", &["--namespace", "shop", "--namespace=gone"]);
-        cluster.deployments = Ok(vec![narrow]);
-    }),
-    ("lease-missing", |cluster| cluster.leases = Ok(Vec::new())),
-    ("lease-expired", |cluster| {
-        first(&mut cluster.leases)["spec"]["renewTime"] = json!(minutes_ago(9));
-    }),
-    ("lease-expired", |cluster| {
-        first(&mut cluster.leases)["spec"]["holderIdentity"] = json!("");
-    }),
-    ("rbac-missing", |cluster| {
-        let objects = cluster.rbac.as_mut().unwrap();
-        let role = objects
-            .iter_mut()
-            .find(|object| object["kind"] == "ClusterRole")
-            .unwrap();
-        role["rules"].as_array_mut().unwrap().remove(0);
-    }),
-    ("rbac-wildcard", |cluster| {
-        let objects = cluster.rbac.as_mut().unwrap();
-        let role = objects
-            .iter_mut()
-            .find(|object| object["kind"] == "ClusterRole")
-            .unwrap();
-        role["rules"]
-            .as_array_mut()
-            .unwrap()
-            .push(json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }));
-    }),
-    ("webhook-missing", |cluster| cluster.webhooks = Ok(Vec::new())),
-    ("webhook-missing", |cluster| {
-        only(cluster, "policy");
-        cluster.webhooks = Ok(Vec::new());
-    }),
-    ("webhook-missing", |cluster| {
-        only(cluster, "gitlab");
-        cluster.webhooks = Ok(Vec::new());
-    }),
-    ("webhook-left-behind", |cluster| {
-        first(&mut cluster.webhooks)["metadata"]["name"] = json!("stanchion-elsewhere");
-    }),
-    ("webhook-service", |cluster| cluster.services = Ok(Vec::new())),
-    ("webhook-service", |cluster| {
-        cluster.endpoint_slices = Ok(Vec::new());
-    }),
-    ("webhook-blocks", |cluster| {
-        first(&mut cluster.webhooks)["webhooks"][0]["failurePolicy"] = json!("Fail");
-    }),
-    ("certificate-expired", |cluster| {
-        trust(cluster, &[-3]);
-    }),
-    ("certificate-expired", |cluster| trust(cluster, &[-33, -3, 27])),
-    ("certificate-expired", |cluster| {
-        cluster.deployments = Ok(vec![mounted()]);
-        let status = &mut first(&mut cluster.certificates)["status"];
-        status["notAfter"] = json!(minutes_ago(3));
-        status["renewalTime"] = json!(minutes_ago(3000));
-    }),
-    ("certificate-expires", |cluster| {
-        cluster.deployments = Ok(vec![mounted()]);
-        first(&mut cluster.certificates)["status"]["renewalTime"] = json!(minutes_ago(90));
-    }),
-    ("certificate-expires", |cluster| {
-        trust(cluster, &[3]);
-    }),
-    ("certificate-expires", |cluster| trust(cluster, &[-27, 3, 33])),
-    ("certificate-expires", |cluster| {
-        cluster.deployments = Ok(vec![mounted()]);
-        trust(cluster, &[3]);
-    }),
-    ("object-failed", |cluster| {
-        of(cluster, "alice")["status"]["conditions"] = json!([
-            condition("Ready", "False", "RoleConflict", 30),
-            condition("Stalled", "True", "RoleConflict", 30)
-        ]);
-    }),
-    ("object-not-ready", |cluster| {
-        of(cluster, "demo")["status"]["conditions"] = json!([condition("Ready", "False", "Deploying", 30)]);
-    }),
-    ("object-ignored", |cluster| {
-        of(cluster, "alice")["status"] = json!({});
-    }),
-    ("object-ignored", |cluster| {
-        of(cluster, "alice")["metadata"]["generation"] = json!(2);
-    }),
-    ("object-unwatched", |cluster| {
-        cluster.deployments = Ok(vec![deployment(
-            "stanchion-system",
-            &["--controllers=user,supabase"],
-        )]);
-    }),
-    ("finalizer-stuck", |cluster| {
-        of(cluster, "alice")["metadata"]["deletionTimestamp"] = json!(minutes_ago(30));
-    }),
-    ("object-drifted", |cluster| {
-        let conditions = of(cluster, "alice")["status"]["conditions"]
-            .as_array_mut()
-            .unwrap();
-        conditions.push(condition("Drifted", "True", "DriftDetected", 30));
-    }),
-    ("plan-waits", |cluster| {
-        let mut plan = object("PostgresPolicyPlan", "p-1");
-        plan["status"] = json!({ "phase": "Pending", "computedAt": minutes_ago(3000) });
-        push(cluster, plan);
-    }),
-    ("object-suspended", |cluster| {
-        of(cluster, "alice")["spec"]["suspend"] = json!(true);
-    }),
-    ("database-unreachable", |cluster| {
-        let conditions = of(cluster, "alice")["status"]["conditions"]
-            .as_array_mut()
-            .unwrap();
-        conditions.push(condition("DatabaseConnected", "False", "ConnectionFailed", 3));
-    }),
-    ("database-unreachable", |cluster| {
-        of(cluster, "demo")["status"]["dependencies"]["postgresql"] =
-            json!({ "connected": false, "error": "refused" });
-    }),
-    ("bucket-unreachable", |cluster| {
-        of(cluster, "demo")["status"]["dependencies"]["s3"] =
-            json!({ "connected": false, "error": "refused" });
-    }),
-    ("dependency-slow", |cluster| {
-        of(cluster, "demo")["status"]["dependencies"]["s3"]["latencyMs"] = json!(4000);
-    }),
-    ("connect-database", |cluster| {
-        let why = ConnectFailure::Failed("ConnectionRefused: nothing listens there".to_owned());
-        cluster.contacts = vec![contact(What::Database, Err(why))];
-    }),
-    ("connect-bucket", |cluster| {
-        let why = ConnectFailure::Failed("HostNotFound: no DNS knows the name".to_owned());
-        cluster.contacts = vec![contact(What::Bucket, Err(why))];
-    }),
-    ("connect-secret", |cluster| {
-        let why = ConnectFailure::Unread("Secret db: you may not read it".to_owned());
-        cluster.contacts = vec![contact(What::Database, Err(why))];
-    }),
-    ("flux-missing", |cluster| cluster.served = Ok(Vec::new())),
-    ("flux-unavailable", |cluster| {
-        first(&mut cluster.flux)["status"] = json!({});
-    }),
-    ("backend-operator-missing", |cluster| {
-        let mut ready = condition("Ready", "False", "KindMissing", 3);
-        ready["message"] = json!("the cluster does not serve perconapgclusters.pgv2.percona.com");
-        of(cluster, "git")["status"]["conditions"] = json!([ready]);
-    }),
-    ("queue-grows", |cluster| {
-        cluster.metrics = Ok("workqueue_depth{controller=\"user\"} 250\n".to_owned());
-    }),
-    ("reconcile-panics", |cluster| {
-        cluster.metrics = Ok("controller_runtime_reconcile_panics_total{controller=\"user\"} 1\n".to_owned());
-    }),
-    ("requests-forbidden", |cluster| {
-        cluster.metrics =
-            Ok("stanchion_api_requests_total{verb=\"get\",resource=\"secrets\",code=\"403\"} 7\n".to_owned());
-    }),
-    ("requests-throttled", |cluster| {
-        cluster.metrics =
-            Ok("stanchion_api_requests_total{verb=\"get\",resource=\"secrets\",code=\"429\"} 7\n".to_owned());
-    }),
-];
 
 fn findings(snapshot: &Snapshot) -> Vec<Finding> {
     let diagnosis = diagnose(snapshot);
@@ -414,6 +156,87 @@ fn with_a_namespace_of_the_operator_no_object_is_unwatched() {
     assert_eq!(diagnosis.findings, []);
     let skipped: Vec<&str> = diagnosis.skipped.iter().map(|skipped| skipped.check).collect();
     assert_eq!(skipped, ["object-unwatched"]);
+}
+
+/// A policy keeps plans that failed long ago.
+#[test]
+fn a_failed_plan_counts_while_its_policy_is_not_ready() {
+    let found = |policy: &str, place: &str, ready: &str| {
+        let mut snapshot = healthy();
+        push(&mut snapshot, failed_plan());
+        let mut policy = object("PostgresPolicy", policy);
+        policy["metadata"]["namespace"] = json!(place);
+        policy["status"]["conditions"] = json!([condition("Ready", ready, "Any", 3)]);
+        push(&mut snapshot, policy);
+        findings(&snapshot)
+    };
+    assert_eq!(found("app", "shop", "True"), []);
+    for (policy, place, ready) in [
+        ("app", "shop", "False"),
+        ("other", "shop", "True"),
+        ("app", "elsewhere", "True"),
+    ] {
+        let findings = found(policy, place, ready);
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+        assert_eq!(findings[0].check, "object-failed");
+        assert_eq!(
+            findings[0].message,
+            "failed: permission denied for schema billing"
+        );
+    }
+}
+
+/// The label is no proof: the author of a Deployment may be a tenant.
+#[test]
+fn a_deployment_cannot_paint_the_terminal_or_name_a_command() {
+    let hostile = [
+        "--namespace=\u{1b}]0;x\u{7}",
+        "--namespace=gone; reboot",
+        "--namespace=-o$(reboot)",
+        "--namespace=missing",
+        "--controllers=user,`reboot`",
+    ];
+    let mut snapshot = healthy();
+    let mut deployment = deployment("shop", &hostile);
+    deployment["metadata"]["name"] = json!("x\u{1b}[2Jowned\nerror");
+    snapshot.deployments.as_mut().unwrap().push(deployment);
+    let mut rule = json!({ "apiGroups": ["\u{1b}[2J"], "resources": ["x\ny"], "verbs": ["*"] });
+    rule["resourceNames"] = json!(["\u{1b}]0;x\u{7}"]);
+    for object in snapshot.rbac.as_mut().unwrap() {
+        if let Some(rules) = object["rules"].as_array_mut() {
+            rules.clear();
+            rules.push(rule.clone());
+        }
+    }
+    snapshot.leases = Err(Unreadable::Failed("\u{1b}[2Jno".to_owned()));
+    let diagnosis = diagnose(&snapshot);
+    let found: BTreeSet<&str> = diagnosis.findings.iter().map(|finding| finding.check).collect();
+    assert!(
+        found.contains("operator-namespace") && found.contains("rbac-missing"),
+        "{found:?}"
+    );
+    assert!(found.contains("rbac-wildcard"), "{found:?}");
+    for finding in &diagnosis.findings {
+        let Finding {
+            subject,
+            message,
+            remedy,
+            ..
+        } = finding;
+        for text in [subject, message, remedy] {
+            assert!(!text.contains(char::is_control), "{text:?}");
+            assert!(!text.contains("reboot"), "{text:?}");
+        }
+    }
+    assert!(!render(&diagnosis, false).contains('\u{1b}'));
+}
+
+/// The clock of this machine may be ahead of that of the leader's node.
+#[test]
+fn a_lease_of_two_minutes_ago_has_not_expired() {
+    let mut snapshot = healthy();
+    first(&mut snapshot.leases)["spec"]["renewTime"] = json!(minutes_ago(2));
+    assert_eq!(findings(&snapshot), []);
 }
 
 /// The operator gets as much time for a new spec as for a new object.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{ReportError, redact};
-use crate::cluster::{Cluster, Unreadable, printable, text};
+use crate::cluster::{Cluster, Unreadable, items, printable, text};
 use crate::{doctor, status};
 
 /// Maximum size of one log.
@@ -79,7 +79,7 @@ pub(super) async fn collect(
             }
         }
     }
-    add(&mut files, "unreadable.json", &unreadable)?;
+    add(&mut files, "unreadable.json", &redacted(&unreadable)?)?;
     Ok(files)
 }
 
@@ -174,16 +174,10 @@ fn is_of_operator(event: &Value, operators: &Operators<'_>) -> bool {
 
 /// The log of a pod of the operator; if its container has restarted, also the log of the run before, which says why.
 async fn logs(cluster: &Cluster, pod: &Value, lines: u32) -> Vec<(String, Result<String, Unreadable>)> {
-    let list = |pointer: &str| {
-        pod.pointer(pointer)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-    };
-    let restarted = list("/status/containerStatuses")
+    let restarted = items(pod, "/status/containerStatuses")
         .any(|container| container["restartCount"].as_i64().unwrap_or_default() > 0);
     // A mesh may have added a container of its own. Then the API server needs to know which one.
-    let container = list("/spec/containers")
+    let container = items(pod, "/spec/containers")
         .any(|container| container["name"] == "operator")
         .then(|| "operator".to_owned());
     let name = text(pod, "/metadata/name");

@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use serde_json::{Value, json};
 use stanchion_testkit::scratch::Scratch;
 
-use super::{create, redact, zip};
+use super::{collect, create, redact, zip};
+use crate::fixed_answers;
 
 /// The text that must not appear anywhere.
 const CANARY: &str = "cAnArY-hunter2";
@@ -59,6 +60,32 @@ fn values_of_people_are_blanked_out_and_the_shape_stays() {
         text.contains("cannot connect to postgres://[REDACTED]@db.example.com/app: refused"),
         "{text}"
     );
+}
+
+/// An error may quote what was read.
+#[tokio::test]
+async fn why_something_could_not_be_read_is_redacted() {
+    let version = json!({
+        "major": "1", "minor": "36", "gitVersion": "v1.36.3", "gitCommit": "", "gitTreeState": "", "buildDate": "",
+        "goVersion": "", "compiler": "", "platform": "",
+    });
+    let pods = json!({ "metadata": {}, "items": format!("postgres://admin:{CANARY}@db.example.com/app") });
+    let cluster = fixed_answers::cluster(&[
+        ("/version", &version.to_string()),
+        (
+            "/api/v1/pods?&labelSelector=app.kubernetes.io%2Fname%3Dstanchion",
+            &pods.to_string(),
+        ),
+    ])
+    .await;
+    let files = Box::pin(collect::collect(&cluster, None, 1)).await.unwrap();
+    let (_, unreadable) = files.iter().find(|(name, _)| name == "unreadable.json").unwrap();
+    let unreadable = String::from_utf8(unreadable.clone()).unwrap();
+    assert!(unreadable.contains("operator/pods"), "{unreadable}");
+    assert!(unreadable.contains("[REDACTED]@db.example.com"), "{unreadable}");
+    for (name, content) in &files {
+        assert!(!String::from_utf8_lossy(content).contains(CANARY), "{name}");
+    }
 }
 
 /// The value of a setting is redacted in the spec, so it must not come back with the SQL that sets it.

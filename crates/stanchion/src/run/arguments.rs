@@ -201,7 +201,7 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) postgres_url: Option<SecretString>,
 
-    /// File with this URL
+    /// File with the URL of the default PostgreSQL server
     #[arg(long, env = "STANCHION_POSTGRES_URL_FILE", value_name = "FILE")]
     pub(super) postgres_url_file: Option<PathBuf>,
 
@@ -215,7 +215,7 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) allow_network: Vec<Network>,
 
-    /// Existing databases of that server that every namespace may use, but not own; a * matches any characters, an
+    /// Existing databases of the default server that every namespace may use, but not own; a * matches any characters, an
     /// empty value selects none. Never postgres, and no template
     #[arg(
         long,
@@ -226,7 +226,7 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) postgres_databases: Vec<String>,
 
-    /// Existing roles of that server that every namespace may become a member of, or reassign to. Default: none. A role
+    /// Existing roles of the default server that every namespace may become a member of, or reassign to. Default: none. A role
     /// whose name begins with pg_ must be listed by its exact name
     #[arg(
         long,
@@ -236,7 +236,7 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) postgres_roles: Vec<String>,
 
-    /// Existing roles of that server that every namespace may adopt. Default: none
+    /// Existing roles of the default server that every namespace may adopt. Default: none
     #[arg(
         long,
         env = "STANCHION_POSTGRES_ADOPTION",
@@ -245,7 +245,7 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) postgres_adoption: Vec<String>,
 
-    /// Extensions that may be created on that server although PostgreSQL does not mark them as trusted
+    /// Extensions that may be created on the default server although PostgreSQL does not mark them as trusted
     #[arg(
         long,
         env = "STANCHION_POSTGRES_EXTENSIONS",
@@ -254,7 +254,7 @@ pub(crate) struct InstanceArguments {
     )]
     pub(super) postgres_extensions: Vec<String>,
 
-    /// Parameters that a role of that server may have in addition to those that every user may set, for instance
+    /// Parameters that a role of the default server may have in addition to those that every user may set, for instance
     /// app.tenant
     #[arg(
         long,

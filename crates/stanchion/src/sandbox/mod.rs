@@ -12,8 +12,8 @@
 //!   demo       everything in order, and the shutdown in reverse
 //! ```
 //!
-//! It is a feature of the build (`sandbox`, on by default): an image for a cluster does not need an API server and
-//! omits it. It uses the same libraries as the tests, `stanchion-sandbox` and `stanchion-local`, but not the testkit,
+//! It is a feature of the build (`sandbox`, on by default). The released program has it, and so does the image, which contains the
+//! same program; an image for clusters only can be built without it. It uses the same libraries as the tests, `stanchion-sandbox` and `stanchion-local`, but not the testkit,
 //! which panics on errors.
 
 mod api;

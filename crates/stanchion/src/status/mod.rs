@@ -16,6 +16,7 @@ use std::slice;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::Value;
 use stanchion_fleet::assess::{self, Row};
 use stanchion_fleet::kinds::{self, Kind, Subject};
 use stanchion_fleet::{detail, read};
@@ -152,13 +153,9 @@ pub(crate) async fn overview(cluster: &Cluster, kind: Option<&Kind>, now: Timest
         None => with_status(),
     };
     let (objects, unreadable) = read::all(cluster, kinds).await;
-    let mut rows: Vec<Row> = objects
-        .iter()
-        .filter_map(|(of, object)| assess::row(of, object, now, kind.is_some()))
-        .collect();
-    assess::sort(&mut rows);
+    let listed: Vec<(&Kind, &Value)> = objects.iter().map(|(of, object)| (of, object)).collect();
     Overview {
-        objects: rows,
+        objects: assess::rows(&listed, now, kind.map(Kind::plural)),
         unreadable,
     }
 }

@@ -33,15 +33,14 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
 }
 
 fn rows(objects: &[Value]) -> Vec<Row> {
-    let mut rows: Vec<Row> = objects
-        .iter()
-        .filter_map(|object| {
-            let kind = Subject::parse(object["kind"].as_str().unwrap()).unwrap().kind;
-            assess::row(&kind, object, now(), false)
-        })
-        .collect();
-    assess::sort(&mut rows);
-    rows
+    rows_of(objects, None)
+}
+
+fn rows_of(objects: &[Value], asked: Option<&str>) -> Vec<Row> {
+    let kind = |object: &Value| Subject::parse(object["kind"].as_str().unwrap()).unwrap().kind;
+    let kinds: Vec<_> = objects.iter().map(kind).collect();
+    let listed: Vec<_> = kinds.iter().zip(objects).collect();
+    assess::rows(&listed, now(), asked)
 }
 
 fn fleet() -> Vec<Value> {
@@ -217,6 +216,28 @@ fn a_message_cannot_paint_the_terminal() {
     );
     assert!(!shown.contains('\u{1b}'), "{shown:?}");
     assert_eq!(shown.lines().count(), 4, "{shown}");
+}
+
+/// A policy keeps plans that failed long ago.
+#[test]
+fn a_failed_plan_is_history_when_its_policy_is_ready() {
+    let spec = json!({ "policyRef": { "name": "app" } });
+    let status = json!({ "phase": "Failed", "lastError": "permission denied" });
+    let plan = object("PostgresPolicyPlan", "app-1", &spec, &status);
+    let policy = |ready: &str| {
+        let status = json!({ "conditions": [condition("Ready", ready, "Any", "m")] });
+        object("PostgresPolicy", "app", &json!({}), &status)
+    };
+    let shown = |ready: &str, asked: Option<&str>| {
+        let rows = rows_of(&[plan.clone(), policy(ready)], asked);
+        let plans = rows.into_iter().filter(|row| row.name == "app-1");
+        plans.map(|row| (row.state, row.waits_for)).collect::<Vec<_>>()
+    };
+    let failed = (assess::State::Failed, Some("permission denied".to_owned()));
+    assert_eq!(shown("False", None), [failed]);
+    assert_eq!(shown("True", None), []);
+    let asked = Some("postgrespolicyplans");
+    assert_eq!(shown("True", asked), [(assess::State::Ready, None)]);
 }
 
 fn project() -> Gathered {

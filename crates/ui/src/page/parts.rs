@@ -131,8 +131,8 @@ pub(super) fn command(line: &str) -> Markup {
 pub(super) fn unreadable(missing: &[Unread]) -> Markup {
     html! {
         @if !missing.is_empty() {
-            aside.notice data-key="unreadable" aria-label="Not shown" {
-                strong { "Not everything is shown." }
+            aside.notice data-key="unreadable" aria-label="Not shown, or not current" {
+                strong { "Not everything is shown, or current." }
                 ul {
                     @for unread in missing {
                         li { code { (unread.kind) } " — " (clean(&unread.why.words())) }

@@ -20,7 +20,7 @@ pub(crate) fn page(
     form: &str,
     refused: Option<&str>,
 ) -> Html<String> {
-    let differences = sql.text().map(changes);
+    let differences = sql.shown().ok().map(changes);
     let content = html! {
         (head(shown))
         @if let Some(refused) = refused {
@@ -37,7 +37,7 @@ pub(crate) fn page(
         }
         div.columns data-key="columns" {
             div {
-                @if let Some((text, differences)) = sql.text().zip(differences) {
+                @if let Some((text, differences)) = sql.shown().ok().zip(differences) {
                     section.panel {
                         h2 { "Difference to the database" small { (differences.len()) " statements" } }
                         (difference(&differences))
@@ -57,21 +57,10 @@ pub(crate) fn page(
 /// Why not all of the SQL is shown.
 fn incomplete(sql: &Sql) -> Markup {
     html! {
-        @match sql {
-            Sql::Whole(_) => {}
-            Sql::Cut { why, .. } => { div.notice { (why) } }
-            Sql::Missing(why) => {
-                div.notice.bad role="alert" {
-                    strong { "The SQL of this plan cannot be shown. " } (clean(why))
-                    " Without it, the plan cannot be approved here."
-                }
-            }
-            Sql::Altered => {
-                div.notice.bad role="alert" {
-                    strong { "This plan cannot be approved here. " }
-                    "The SQL in its ConfigMap is not what the operator computed: its hash differs from redactedSqlHash in the \
-                     status of the plan. Find out who changed the ConfigMap, delete the plan, and let the operator compute it again."
-                }
+        @if let Sql::Cut { why, .. } = sql { div.notice { (why) } }
+        @if let Err(why) = sql.shown() {
+            div.notice.bad role="alert" {
+                strong { "This plan cannot be approved here, because its SQL cannot be shown. " } (clean(why))
             }
         }
     }
@@ -106,7 +95,7 @@ fn decision(shown: &Shown, sql: &Sql, form: &str) -> Markup {
                 input type="hidden" name="form" value=(form);
                 input type="hidden" name="uid" value=(uid);
                 button.danger name="decision" value="reject" { "Reject" }
-                @if sql.text().is_some() { button.primary name="decision" value="approve" { "Approve" } }
+                @if sql.shown().is_ok() { button.primary name="decision" value="approve" { "Approve" } }
             }
         }
     }

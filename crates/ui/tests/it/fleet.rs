@@ -144,7 +144,7 @@ async fn few_permissions_show_little_and_say_so() {
         .await
         .text;
     assert!(
-        page.contains("Not everything is shown") && page.contains("events"),
+        page.contains("Not everything is shown, or current") && page.contains("events"),
         "{page}"
     );
 }

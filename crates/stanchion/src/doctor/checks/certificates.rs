@@ -5,6 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
+use serde_json::Value;
 use x509_parser::parse_x509_certificate;
 use x509_parser::pem::Pem;
 
@@ -20,24 +21,35 @@ const LATE: i64 = 3600;
 
 pub(super) fn expired(snapshot: &Snapshot) -> Outcome {
     let found = ends(snapshot, |until, now| until <= now, "expired at")?;
-    both(found, issued(snapshot, "/status/notAfter", 0, "expired at"))
+    let has_ended = |certificate: &Value| past(certificate, "/status/notAfter", now(snapshot), "expired at");
+    both(found, issued(snapshot, has_ended))
 }
 
 pub(super) fn expires(snapshot: &Snapshot) -> Outcome {
     let soon = |until: i64, now: i64| until > now && until - now < SOON;
     let found = ends(snapshot, soon, "is valid only until")?;
-    let late = issued(snapshot, "/status/renewalTime", LATE, "was due for renewal at");
-    let late = late.and_then(|late| {
-        let expired: Vec<String> = issued(snapshot, "/status/notAfter", 0, "expired at")?
-            .into_iter()
-            .map(|fault| fault.subject)
-            .collect();
-        Ok(late
-            .into_iter()
-            .filter(|fault| !expired.contains(&fault.subject))
-            .collect())
-    });
-    both(found, late)
+    let now = now(snapshot);
+    let is_late = |certificate: &Value| match past(certificate, "/status/notAfter", now, "expired at") {
+        // The other check reports it.
+        Some(_) => None,
+        None => past(
+            certificate,
+            "/status/renewalTime",
+            now - LATE,
+            "was due for renewal at",
+        ),
+    };
+    both(found, issued(snapshot, is_late))
+}
+
+fn now(snapshot: &Snapshot) -> i64 {
+    snapshot.now.as_second()
+}
+
+/// The time in the status of a certificate, with these words, if it has passed at this second.
+fn past(certificate: &Value, pointer: &str, second: i64, words: &str) -> Option<String> {
+    let time: Timestamp = text(certificate, pointer).parse().ok()?;
+    (time.as_second() <= second).then(|| format!("{words} {time}"))
 }
 
 /// Certificates of cert-manager that may not be read do not hide a CA that was.
@@ -49,8 +61,8 @@ fn both(found: Vec<Fault>, issued: Outcome) -> Outcome {
     }
 }
 
-/// The certificates of cert-manager with a time that has passed. Where every operator makes its own, they are of no interest.
-fn issued(snapshot: &Snapshot, pointer: &str, late: i64, words: &str) -> Outcome {
+/// The certificates of cert-manager that `say` finds fault with. Where every operator makes its own, they are of no interest.
+fn issued(snapshot: &Snapshot, say: impl Fn(&Value) -> Option<String>) -> Outcome {
     let mounts = installations(snapshot)?
         .iter()
         .any(Installation::mounts_its_certificate);
@@ -59,14 +71,14 @@ fn issued(snapshot: &Snapshot, pointer: &str, late: i64, words: &str) -> Outcome
     }
     let certificates = need("certificates", &snapshot.certificates)?;
     let faults = certificates.iter().filter_map(|certificate| {
-        let time: Timestamp = text(certificate, pointer).parse().ok()?;
+        let words = say(certificate)?;
         let (namespace, name) = (
             text(certificate, "/metadata/namespace"),
             text(certificate, "/metadata/name"),
         );
-        (time.as_second() + late <= snapshot.now.as_second()).then(|| Fault {
+        Some(Fault {
             subject: subject(certificate),
-            message: format!("the certificate that the operator presents {words} {time}"),
+            message: format!("the certificate that the operator presents {words}"),
             remedy: format!(
                 "kubectl -n {namespace} describe certificate/{name}, then cmctl renew -n {namespace} {name}"
             ),

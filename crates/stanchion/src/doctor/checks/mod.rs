@@ -1,4 +1,4 @@
-//! The checks, one row each. `docs/doctor.md` has a section for each id, and a test in `doctor/tests.rs` plants each
+//! The checks, one row each. `docs/doctor.md` has a section for each id, and a test in `doctor/tests/faults.rs` plants each
 //! fault.
 
 mod backends;

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::Value;
+use stanchion_fleet::plans::ReadyPolicies;
 
 use super::{Fault, Outcome, condition, installations, items, need, subject, text};
 use crate::cluster::printable;
@@ -72,15 +73,19 @@ fn said(object: &Value, kind: &str) -> String {
 }
 
 pub(super) fn failed(snapshot: &Snapshot) -> Outcome {
+    let objects = need("objects", &snapshot.objects)?;
+    let policies = ReadyPolicies::of(objects.iter().map(|object| (text(object, "/kind"), object)));
     each(snapshot, |object| {
-        let plan_failed = is_plan(object) && text(object, "/status/phase") == "Failed";
-        if deleted(object) || !(is(object, "Stalled", "True") || plan_failed) {
-            return None;
-        }
-        Some((
-            format!("waits for a person: {}", said(object, "Stalled")),
-            format!("stanchion status {}", place(object)),
-        ))
+        let plan_failed =
+            is_plan(object) && text(object, "/status/phase") == "Failed" && !policies.has_that_of(object);
+        let message = match text(object, "/status/lastError") {
+            _ if deleted(object) => return None,
+            _ if is(object, "Stalled", "True") => format!("waits for a person: {}", said(object, "Stalled")),
+            "" if plan_failed => "failed; its policy says why".to_owned(),
+            error if plan_failed => format!("failed: {error}"),
+            _ => return None,
+        };
+        Some((message, format!("stanchion status {}", place(object))))
     })
 }
 

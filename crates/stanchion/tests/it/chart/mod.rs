@@ -5,6 +5,7 @@ mod examples;
 mod install;
 mod monitoring;
 mod promql;
+mod releases;
 mod render;
 mod values;
 mod workload;

@@ -24,6 +24,10 @@ fn wrong_values_are_refused_with_their_name() {
             "webhooks.enabled=false,metrics.serviceMonitor.enabled=true",
             "metrics.plain",
         ),
+        (
+            "metrics.plain=true,metrics.serviceMonitor.enabled=true,metrics.podMonitor.enabled=true",
+            "serviceMonitor or podMonitor",
+        ),
         ("serviceAccount.create=false", "serviceAccount.name"),
         (
             "allowChartRepositories={http://charts.example.com}",
@@ -191,4 +195,43 @@ fn without_rbac_there_is_none_at_all() {
         assert_eq!(of_kind(&objects, kind), [] as [&Value; 0], "{kind}");
     }
     assert_eq!(of_kind(&objects, "Deployment").len(), 1);
+}
+
+/// The more specific map wins. A key that is there twice makes the document invalid.
+#[test]
+fn a_label_in_two_values_is_rendered_once() {
+    let twice: Result<Value, _> = serde_saphyr::from_str("a: 1\na: 2\n");
+    assert!(twice.is_err(), "the reader of `template` accepts duplicate keys");
+    let Some(helm) = helm("labels") else { return };
+    let settings = "commonLabels.team=all,podLabels.team=pods,metrics.plain=true,metrics.podMonitor.enabled=true,\
+                    metrics.podMonitor.labels.team=monitor,commonAnnotations.note=all,podAnnotations.note=pods,\
+                    podAnnotations.kubectl\\.kubernetes\\.io/default-container=mesh";
+    let objects = template(&helm, &["--set", settings]);
+    let of = |kind: &str, pointer: &str| of_kind(&objects, kind)[0].pointer(pointer).cloned();
+    assert_eq!(of("Deployment", "/metadata/labels/team"), Some("all".into()));
+    let pods = "/spec/template/metadata";
+    assert_eq!(
+        of("Deployment", &format!("{pods}/labels/team")),
+        Some("pods".into())
+    );
+    assert_eq!(
+        of("Deployment", &format!("{pods}/annotations/note")),
+        Some("pods".into())
+    );
+    let container = format!("{pods}/annotations/kubectl.kubernetes.io~1default-container");
+    assert_eq!(of("Deployment", &container), Some("mesh".into()));
+    assert_eq!(of("PodMonitor", "/metadata/labels/team"), Some("monitor".into()));
+}
+
+/// The API server refuses a Job with a longer name, because its pods have the name as a label.
+#[test]
+fn the_longest_name_of_a_release_leaves_room_for_that_of_the_test() {
+    let Some(helm) = helm("long_name") else { return };
+    let long = format!("fullnameOverride={}", "a".repeat(63));
+    let objects = template(&helm, &["--set", &long]);
+    let jobs = of_kind(&objects, "Job");
+    let name = jobs[0]["metadata"]["name"].as_str().unwrap();
+    assert_eq!(name.len(), 63, "{name}");
+    let account = jobs[0].pointer("/spec/template/spec/serviceAccountName").unwrap();
+    assert_eq!(account, name);
 }

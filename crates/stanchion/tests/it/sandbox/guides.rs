@@ -1,7 +1,8 @@
 //! Runs every block of commands in the README and the guides on the sandbox, unless the block says why not.
 //!
 //! A block of `sh` or `console` that cannot run here has a comment on the line before it: `<!-- not run: the reason -->`. A line
-//! that ends with `until Ctrl-C` is ended after a moment.
+//! that ends with `until Ctrl-C` is ended after a moment. A line whose comment names an exit code, such as `# exit code 1: …`, may end with
+//! this one.
 
 use std::path::{Path, PathBuf};
 
@@ -10,6 +11,10 @@ use stanchion_testkit::process::Signal;
 use super::directory::Place;
 use super::has;
 use crate::operator::BINARY;
+
+/// The database of `stanchion roles`: that of the sandbox.
+const DATABASE: &str =
+    "export DATABASE_URL=$(kubectl get secret postgres-admin -o jsonpath='{.data.uri}' | base64 -d)";
 
 /// A block of commands.
 struct Block {
@@ -59,11 +64,21 @@ fn typed(language: &str, lines: &[&str]) -> String {
         if line.trim_end().ends_with("until Ctrl-C") {
             let command = line.split(" #").next().unwrap_or(line).trim();
             format!("timeout --signal=INT 5 {command} || [ $? = 124 ]")
+        } else if let Some(code) = exit_code(line) {
+            let command = line.split(" #").next().unwrap_or(line).trim();
+            format!("{command} || [ $? = {code} ]")
         } else {
             line.to_owned()
         }
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The exit code in the comment of a line.
+fn exit_code(line: &str) -> Option<u8> {
+    let (_, comment) = line.split_once(" #")?;
+    let (_, code) = comment.split_once("exit code ")?;
+    code.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
 fn blocks(page: &Path) -> Vec<Block> {
@@ -121,10 +136,14 @@ async fn every_block_of_commands_works() {
     for folder in ["charts", "deploy", "examples"] {
         std::os::unix::fs::symlink(root().join(folder), Path::new(&scratch).join(folder)).unwrap();
     }
+    // The program is installed, as the guide says.
+    let installed = Path::new(&scratch).join(".local/bin");
+    std::fs::create_dir_all(&installed).unwrap();
+    std::os::unix::fs::symlink(BINARY, installed.join("stanchion")).unwrap();
     let (mut ran, mut broken) = (0, Vec::new());
     for block in blocks.iter().filter(|block| block.excuse.is_none()) {
         let script = format!(
-            "set -euo pipefail\nexport PATH={programs}:$PATH HOME={scratch}\ncd {scratch}\n{}",
+            "set -euo pipefail\nexport PATH={programs}:{scratch}/.local/bin:$PATH HOME={scratch}\n{DATABASE}\ncd {scratch}\n{}",
             block.script
         );
         if let Err(said) = sandbox.shell(&script).await {
