@@ -5,6 +5,7 @@ use kube::core::DynamicObject;
 use stanchion_api::GitlabVersionMap;
 use stanchion_api::gitlab::patterns::is_name;
 use stanchion_api::gitlab::{DEFAULT_MAP, GitlabVersionMapSpec};
+use stanchion_kernel::lenient::Lenient;
 use stanchion_kernel::{Problem, Reader};
 
 use super::super::cleanup::CleanupTarget;
@@ -25,7 +26,8 @@ pub struct History {
 /// Reads the map, the record and the identity of the database.
 pub(in super::super) async fn history(read: &Reader, cleanup: &CleanupTarget) -> Result<History, Problem> {
     let spec = &cleanup.spec;
-    let map: Option<GitlabVersionMap> = read.get_cluster_wide(DEFAULT_MAP).await?;
+    // What cannot be read of the map does not keep the instance.
+    let map: Option<Lenient<GitlabVersionMap>> = read.get_cluster_wide(DEFAULT_MAP).await?;
     let record = read.get(&record::name(&cleanup.name)).await?;
     let managed = if spec.postgres.managed {
         cluster(read, &cleanup.name).await
@@ -39,7 +41,7 @@ pub(in super::super) async fn history(read: &Reader, cleanup: &CleanupTarget) ->
         None => None,
     };
     Ok(History {
-        map: map.map(|map| map.spec),
+        map: map.and_then(Lenient::into_object).map(|map| map.spec),
         record,
         database: record::database(spec, managed.as_ref(), provided.as_ref()),
     })

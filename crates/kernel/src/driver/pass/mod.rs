@@ -194,6 +194,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         let subject = &mut self.subject;
         if subject.is_deleting() {
             may_leave::<R>(&self.flaws)?;
+            subject.warn_of_unread(&self.flaws).await;
             let target = R::Cleanup::target(&subject.object);
             return subject.follow(self.cleanup.insert(Progress::new(target))).await;
         }

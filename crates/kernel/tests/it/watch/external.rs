@@ -11,9 +11,10 @@ use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::external::{ExternalKind, ServedKind};
-use stanchion_kernel::rbac::Rule;
+use stanchion_kernel::rbac;
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Done, Inputs, NoCleanup, Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_testkit::faults::{Call, Fault, Rule};
 
 use crate::test_env::{Running, TestEnv, Widget, WidgetSpec, WidgetStatus, settings, writes_of};
 
@@ -56,7 +57,7 @@ impl Reconciler for Follower {
         &ALL
     }
 
-    fn rules() -> Vec<Rule> {
+    fn rules() -> Vec<rbac::Rule> {
         Vec::new()
     }
 
@@ -212,5 +213,26 @@ async fn a_third_party_kind_may_appear_change_and_disappear() {
     env.until(&operator, "one", |widget| widget.fails_with("NoGizmos"))
         .await;
     env.cluster.install_crds([definition(&["v1", "v2", "v3"])]).await;
+    says(&env, &operator, r#"["v2", "v1"] nothing"#).await;
+}
+
+/// The CRD was read, and the request for its versions failed: the next pass asks again, and does not use the old answer.
+#[tokio::test]
+async fn a_discovery_that_fails_is_repeated() {
+    let env = TestEnv::new("foreign").await;
+    let operator = env.start(env.cluster.config().await, settings(), Follower);
+    env.cluster.install_crds([definition(&["v1"])]).await;
+    let spec = WidgetSpec {
+        size: 1,
+        ..WidgetSpec::default()
+    };
+    env.widget("one", spec).await;
+    says(&env, &operator, r#"["v1"] nothing"#).await;
+    // Every pass that the new version causes fails in the middle of the discovery.
+    let discovers = |call: &Call| call.target.group == GIZMO.group && call.target.resource.is_empty();
+    operator.faults.script(Rule::when(discovers, Fault::refuse(500)));
+    env.cluster.install_crds([definition(&["v1", "v2"])]).await;
+    env.until(&operator, "one", |widget| !widget.is_ready()).await;
+    operator.faults.relent();
     says(&env, &operator, r#"["v2", "v1"] nothing"#).await;
 }
