@@ -80,7 +80,7 @@ async fn an_annotation_that_is_set_during_a_write_of_ours_is_followed() {
     server.until("one", stanchion_toy::Widget::is_ready).await;
 }
 
-/// Watches and requests fail for a minute, and what changes meanwhile is followed soon after.
+/// Everything fails for a minute, the API server has lost its history, and what changes meanwhile is followed soon after.
 #[tokio::test(start_paused = true)]
 async fn changes_during_an_outage_of_the_api_server_are_followed_soon_after_it() {
     let server = Server::default();
@@ -90,7 +90,7 @@ async fn changes_during_an_outage_of_the_api_server_are_followed_soon_after_it()
     for method in [Method::GET, Method::PATCH, Method::POST] {
         server.fault(method, "", Some(503));
     }
-    server.break_watches();
+    server.expire_watches();
     server.resize("one", 2);
     server.widget("two", sized(3));
     sleep(Duration::from_mins(1)).await;

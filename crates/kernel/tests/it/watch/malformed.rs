@@ -1,8 +1,8 @@
 //! A malformed object must not stop the watch of its kind.
 
-use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
+use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 
 use crate::test_env::{TestEnv, Widget, WidgetSpec};
@@ -133,20 +133,31 @@ async fn a_status_of_another_version_is_replaced() {
         ..WidgetSpec::default()
     };
     env.widget("rolled-back", sized).await;
-    let status = json!({ "status": { "legacy": 3 } });
-    let params = PatchParams::default();
+    let status = json!({
+        "apiVersion": Widget::api_version(&()), "kind": Widget::kind(&()), "metadata": { "name": "rolled-back" },
+        "status": { "legacy": 3 },
+    });
+    let params = PatchParams::apply("stanchion-toy").force();
     dynamic
-        .patch_status("rolled-back", &params, &Patch::Merge(&status))
+        .patch_status("rolled-back", &params, &Patch::Apply(&status))
         .await
         .unwrap();
     let operator = env.operator().await;
-    env.settled(&operator, "rolled-back").await;
+    let is_ready = |widget: &DynamicObject| {
+        let conditions = widget
+            .data
+            .pointer("/status/conditions")
+            .and_then(Value::as_array);
+        let ready = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == "Ready"));
+        ready.is_some_and(|ready| ready["status"] == "True") && widget.data["status"]["legacy"].is_null()
+    };
+    operator.wait().until(&dynamic, "rolled-back", is_ready).await;
     assert_eq!(env.world.thing("rolled-back").unwrap().size, 1);
 
     // A cleanup cannot know what such a status records, and does not keep it to itself.
     drop(operator);
     dynamic
-        .patch_status("rolled-back", &params, &Patch::Merge(&status))
+        .patch_status("rolled-back", &params, &Patch::Apply(&status))
         .await
         .unwrap();
     dynamic
