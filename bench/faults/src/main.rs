@@ -7,9 +7,9 @@
 //! and the audit log of the API server show which replica did what: changes and writes of the old leader after the first
 //! work of the new leader fail the bench. A replica that wakes may still read for a moment.
 //!
-//! Then one server refuses connections, one has a lock that every change of a role waits for, and one accepts
-//! connections and never answers. The bench measures changes of users on a fourth, healthy server. Times are figures,
-//! and never a failure.
+//! Then one server refuses connections, one has a lock that every change of a role waits for, one accepts connections and
+//! never answers, and one stops answering on open sessions. The bench measures changes of users on another, healthy server
+//! from the first moment. A change that takes longer than the goal fails it; the times of takeovers are figures only.
 
 #![allow(
     clippy::unwrap_used,

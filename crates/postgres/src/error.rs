@@ -20,6 +20,9 @@ use crate::sqlstate::{Class, Doing, classify};
 pub const LEFT_ALONE: &str =
     "its circuit breaker is open: the operator tries one connection at a time, a few seconds apart";
 
+/// The function of PostgreSQL that checks whether a database accepts a connection.
+const DATABASE_CHECK: &str = "CheckMyDatabase";
+
 /// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -68,6 +71,8 @@ pub struct ServerMessage {
     pub detail: Option<String>,
     /// HINT, if any.
     pub hint: Option<String>,
+    /// The function of the server that reported it, if known. Unlike the message, the server does not translate it.
+    pub routine: Option<String>,
 }
 
 /// The statement that failed.
@@ -221,9 +226,18 @@ impl Error {
     }
 
     /// Whether the server answers, and refuses connections to this database, or too many of them. A server without room for
-    /// any connection returns the same code. Other errors, such as a full disk, are not about one database.
+    /// any connection, and a role with a limit, return the same code, but another function of the server does. Other errors,
+    /// such as a full disk, are not about one database.
     pub(crate) fn is_about_the_database(&self) -> bool {
-        self.0.kind == Kind::Server && self.0.doing == Doing::Connecting && self.code_starts(&["53300", "55"])
+        let routine = self
+            .0
+            .message
+            .as_ref()
+            .and_then(|message| message.routine.as_deref());
+        let is_limit = || self.sqlstate() == Some("53300") && routine == Some(DATABASE_CHECK);
+        self.0.kind == Kind::Server
+            && self.0.doing == Doing::Connecting
+            && (self.code_starts(&["55"]) || is_limit())
     }
 
     /// Whether the database refuses all connections: somebody has closed it.
@@ -285,6 +299,7 @@ impl fmt::Display for Error {
             message,
             detail,
             hint,
+            ..
         }) = message
         {
             write!(f, "{message} (SQLSTATE {code})")?;

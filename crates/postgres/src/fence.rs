@@ -46,6 +46,13 @@ impl Fence {
         }
     }
 
+    /// Runs a task that outlives the current one, as the cancellation of its statement does. The fence of the current task
+    /// tracks it.
+    pub fn outlive(task: impl Future<Output = ()> + Send + 'static, runtime: &Handle) {
+        let tracker = FENCE.try_with(|fence| fence.cancellations.clone());
+        tracker.unwrap_or_default().spawn_on(task, runtime);
+    }
+
     /// Runs work whose writes check this fence. Spawned tasks do not check it.
     pub async fn around<F: Future>(self, work: F) -> F::Output {
         FENCE.scope(self, work).await
@@ -66,10 +73,4 @@ pub(crate) fn check(target: &ConnectionConfig) -> Result<(), Error> {
     }
     let cause = "another replica leads now, so nothing was sent";
     Err(Error::new(Kind::NotLeading, Doing::Altering, target, cause))
-}
-
-/// Runs the cancellation of a statement on this runtime, tracked by the fence of this task.
-pub(crate) fn cancel(cancellation: impl Future<Output = ()> + Send + 'static, runtime: &Handle) {
-    let tracker = FENCE.try_with(|fence| fence.cancellations.clone());
-    tracker.unwrap_or_default().spawn_on(cancellation, runtime);
 }

@@ -62,14 +62,17 @@ pub struct KeeperFacts {
     pub comment: String,
     /// It cannot log in and has no attributes. Only an administrator could change that.
     pub inert: bool,
-    /// The same, and it is a member of no other role.
-    pub powerless: bool,
     /// The roles that it is a member of, each with a grantor. Everybody with ADMIN OPTION on a role can make a keeper a
     /// member of it.
     pub member_of: Vec<(String, String)>,
 }
 
 impl KeeperFacts {
+    /// Whether it is inert, and a member of no other role.
+    pub fn powerless(&self) -> bool {
+        self.inert && self.member_of.is_empty()
+    }
+
     /// Takes the keeper out of the roles that it is a member of. From PostgreSQL 16 on, an administrator without superuser
     /// revokes only as a member of each grantor.
     pub fn leave(&self, server: &Server) -> Vec<Statement> {
@@ -136,7 +139,6 @@ impl Keeper {
                 name: row.try_get(0)?,
                 comment: row.try_get(1)?,
                 inert,
-                powerless: inert && roles.is_empty(),
                 member_of: roles.into_iter().zip(grantors).collect(),
             })
         };
@@ -173,9 +175,7 @@ impl Keeper {
 /// role must be a superuser or a member of the role.
 pub fn disarm(role: &str) -> Vec<Statement> {
     vec![
-        Statement::new("SELECT pg_catalog.set_config('stanchion.handover', ")
-            .literal(role)
-            .sql(", true)"),
+        Statement::local_setting("stanchion.handover", role),
         Statement::new(DISARM).doing(Doing::Altering),
     ]
 }
@@ -270,11 +270,10 @@ mod tests {
             name: names[index].clone(),
             comment: String::new(),
             inert: powerless,
-            powerless,
             member_of: Vec::new(),
         };
         let choose = |found: &[KeeperFacts]| {
-            let chosen = keeper.choose(found, |facts| facts.powerless);
+            let chosen = keeper.choose(found, KeeperFacts::powerless);
             chosen.map(|(keeper, is_there)| (keeper.name, is_there))
         };
         assert_eq!(choose(&[]), Some((names[0].clone(), false)));

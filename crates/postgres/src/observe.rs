@@ -17,12 +17,17 @@ pub struct Statements<'a> {
     pub elapsed: Duration,
     /// Whether all of them succeeded.
     pub succeeded: bool,
+    /// Whether the server answered: they succeeded, or it returned an error.
+    pub answered: bool,
 }
 
 /// Observes every statement that a session sends.
 pub trait StatementObserver: Send + Sync {
     /// Called once per round trip, after its answer or its failure.
     fn observe(&self, statements: &Statements<'_>);
+
+    /// Called when the caller stops waiting for an answer after this time: its own deadline ended.
+    fn abandoned(&self, _after: Duration) {}
 }
 
 /// Ignores everything.

@@ -3,10 +3,11 @@
 mod digest;
 
 use std::pin::{Pin, pin};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::future::{MaybeDone, OptionFuture, maybe_done};
 use futures::{TryStreamExt as _, poll};
+use tokio::time::Instant;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Row, RowStream};
 
@@ -151,7 +152,7 @@ impl ReadSession {
         let answers = tokio::time::timeout(self.answer_timeout(count), all).await;
         let outcome = match answers {
             Err(_) => {
-                self.observe(Doing::Reading, count, begun, false);
+                self.observe(Doing::Reading, count, begun, (false, false));
                 let cause = "the queries took longer than they may; they were cancelled";
                 return Err(Error::new(Kind::TimedOut, Doing::Reading, self.target(), cause));
             }
@@ -170,7 +171,11 @@ impl ReadSession {
             },
         };
         asked.answered();
-        self.observe(Doing::Reading, count, begun, outcome.is_ok());
+        let answered = outcome
+            .as_ref()
+            .err()
+            .is_none_or(|error| error.sqlstate().is_some());
+        self.observe(Doing::Reading, count, begun, (outcome.is_ok(), answered));
         outcome
     }
 

@@ -304,7 +304,7 @@ impl Drop for ReadSession {
                         driver.abort();
                     }
                 };
-                crate::fence::cancel(cancellation, &runtime);
+                crate::fence::Fence::outlive(cancellation, &runtime);
             }
             Err(_) => driver.abort(),
         }

@@ -45,6 +45,15 @@ impl Statement {
         }
     }
 
+    /// Sets a parameter until the end of the transaction, as SET LOCAL does, but of any name and to any text.
+    pub fn local_setting(name: &'static str, value: &str) -> Self {
+        Self::new("SELECT pg_catalog.set_config(")
+            .literal(name)
+            .sql(", ")
+            .literal(value)
+            .sql(", true)")
+    }
+
     /// Appends program text.
     #[must_use]
     pub fn sql(mut self, text: &'static str) -> Self {

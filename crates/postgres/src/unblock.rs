@@ -85,20 +85,11 @@ impl Pools {
         if !blocked.joins.is_empty() {
             session.apply(&Batch::new(blocked.joins.clone())).await?;
         }
-        let set = |name: &'static str| {
-            Statement::new("SELECT pg_catalog.set_config(")
-                .literal(name)
-                .sql(", ")
-        };
-        let mut statements = vec![
-            set("stanchion.waiting")
-                .literal(&blocked.pid.to_string())
-                .sql(", true)"),
-            set("stanchion.roles")
-                .literal(&blocked.roles.join("\n"))
-                .sql(", true)"),
+        let statements = vec![
+            Statement::local_setting("stanchion.waiting", &blocked.pid.to_string()),
+            Statement::local_setting("stanchion.roles", &blocked.roles.join("\n")),
+            Statement::new(UNBLOCK).doing(Doing::Altering),
         ];
-        statements.push(Statement::new(UNBLOCK).doing(Doing::Altering));
         session.apply(&Batch::new(statements)).await?;
         session.close().await;
         Ok(())

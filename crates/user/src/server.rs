@@ -11,6 +11,7 @@ use secrecy::ExposeSecret;
 use stanchion_api::PostgresInstance;
 use stanchion_api::instance::{AllowedNamespaces, Endpoints, TlsMode};
 use stanchion_api::user::InstanceRef;
+use stanchion_kernel::lenient::{Flaw, Lenient};
 use stanchion_kernel::marks::Marks;
 use stanchion_kernel::problem::Cause;
 use stanchion_kernel::redact::{FingerprintKey, SecretString, SecretValues};
@@ -108,6 +109,42 @@ pub(crate) fn database(target: &pg::ConnectionConfig, name: &str) -> Result<pg::
         .map_err(|error| Problem::permanent("InvalidSpec", error.to_string()).caused_by(error))
 }
 
+/// The fields of an instance without which the operator does not connect to its server: a connection with a default
+/// instead could reach another server, or the same one without TLS.
+const CONNECTION: &[&str] = &["spec", "host", "port", "database", "tls", "adminSecretRef"];
+
+/// Which fields of an instance have to be readable.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Needed {
+    /// All of the spec: a rule that is left out could take a permission away.
+    Spec,
+    /// Those of the connection, and whether the object may use the server.
+    Connection,
+}
+
+impl Needed {
+    fn includes(self, flaw: &Flaw) -> bool {
+        let of_connection = || CONNECTION.iter().any(|name| is_at(flaw, name));
+        flaw.is_in("spec") && (self == Self::Spec || of_connection())
+    }
+}
+
+/// Whether the flaw is this field of the spec, or the spec itself.
+fn is_at(flaw: &Flaw, field: &str) -> bool {
+    let mut path = flaw.path.split(['.', '[']).skip(1);
+    path.next().unwrap_or("spec") == field
+}
+
+/// As [`resolve`], for an object that is being deleted: it needs no rule of the instance.
+pub(crate) async fn resolve_for_cleanup(
+    read: &Reader,
+    setup: &Setup,
+    reference: Option<&InstanceRef>,
+    provisioned: bool,
+) -> Result<Access, Problem> {
+    resolve_with(read, setup, reference, provisioned, Needed::Connection).await
+}
+
 /// Resolves the server of an object. An object that was provisioned there learns when it may no longer use the server;
 /// for any other, an instance that does not allow its namespace looks like a missing one.
 pub(crate) async fn resolve(
@@ -115,6 +152,16 @@ pub(crate) async fn resolve(
     setup: &Setup,
     reference: Option<&InstanceRef>,
     provisioned: bool,
+) -> Result<Access, Problem> {
+    resolve_with(read, setup, reference, provisioned, Needed::Spec).await
+}
+
+async fn resolve_with(
+    read: &Reader,
+    setup: &Setup,
+    reference: Option<&InstanceRef>,
+    provisioned: bool,
+    needed: Needed,
 ) -> Result<Access, Problem> {
     let namespace = &read.parent().key.namespace;
     let Some(reference) = reference else {
@@ -134,10 +181,19 @@ pub(crate) async fn resolve(
         }));
     };
     let home = reference.namespace.as_ref().unwrap_or(namespace);
-    let instance: Option<PostgresInstance> = read.get_in(home, &reference.name).await?;
-    let allowed = match &instance {
-        Some(instance) => home == namespace || is_allowed(read, instance, namespace).await?,
+    let found: Option<Lenient<PostgresInstance>> = read.get_in(home, &reference.name).await?;
+    let allowed = match &found {
+        Some(_) if home == namespace => true,
+        Some(found) => match found.object() {
+            Some(instance) => is_allowed(read, instance, namespace).await?,
+            None => false,
+        },
         None => false,
+    };
+    // An instance that cannot be read says nothing about who may use it: nothing is withdrawn.
+    let instance = match found {
+        Some(found) if allowed || provisioned => Some(found.needed(|flaw| needed.includes(flaw))?),
+        _ => None,
     };
     match instance {
         Some(instance) if allowed => Ok(Access::Open(of_instance(read, setup, &instance).await?)),
@@ -270,4 +326,51 @@ pub(crate) fn log_exposure(server: &pg::Server) -> String {
         pg::server::LOG_GRANTS,
         server.role
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn instance(field: &str, value: &Value) -> Lenient<PostgresInstance> {
+        let mut object = json!({
+            "apiVersion": "db.example.com/v1alpha1", "kind": "PostgresInstance",
+            "metadata": { "name": "main", "namespace": "shop" },
+            "spec": { "host": "db", "adminSecretRef": { "name": "admin" } },
+        });
+        match field {
+            "spec" | "status" => object[field] = value.clone(),
+            _ => object["spec"][field] = value.clone(),
+        }
+        serde_json::from_value(object).unwrap()
+    }
+
+    /// A cleanup must not reach another server, or this one without TLS; the rules of the instance do not matter to it.
+    #[test]
+    fn a_cleanup_needs_the_connection_and_an_object_that_lives_needs_all() {
+        let cases = [
+            ("host", json!(5), true),
+            ("port", json!(70_000), true),
+            ("tls", json!({ "mode": "strict" }), true),
+            ("adminSecretRef", json!({ "name": 5 }), true),
+            ("spec", json!("nothing"), true),
+            ("allowedNamespaces", json!(5), false),
+            ("roles", json!([{ "names": 5 }]), false),
+            ("maxConnections", json!(-1), false),
+        ];
+        for (field, value, stops) in cases {
+            let found = instance(field, &value);
+            let read = |needed: Needed| found.clone().needed(|flaw| needed.includes(flaw));
+            assert_eq!(read(Needed::Connection).is_err(), stops, "{field}");
+            let problem = read(Needed::Spec).unwrap_err();
+            assert!(
+                problem.message.contains("PostgresInstance shop/main"),
+                "{problem:?}"
+            );
+        }
+        let found = instance("status", &json!({ "version": 5 }));
+        assert!(found.needed(|flaw| Needed::Spec.includes(flaw)).is_ok());
+    }
 }

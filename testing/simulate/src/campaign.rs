@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::properties::{Property, Violation};
-use crate::run::{judge, judge_beside, run};
+use crate::run::{judge, judge_beside, undisturbed as run_undisturbed};
 use crate::scenario::Scenario;
 use crate::schedule::{SHARED, Schedule};
 use crate::shrink::shortest;
@@ -97,7 +97,7 @@ impl Campaign {
                             }
                             let schedule = Schedule::of::<S>(seed);
                             let undisturbed =
-                                undisturbed.get_or_insert_with(|| run::<S>(&schedule.undisturbed()));
+                                undisturbed.get_or_insert_with(|| run_undisturbed::<S>(&schedule));
                             let violations = judge_beside::<S>(&schedule, undisturbed);
                             runs.fetch_add(1, Ordering::Relaxed);
                             if !violations.is_empty() {
@@ -145,15 +145,7 @@ impl Campaign {
     }
 }
 
-/// Panics that a schedule asks for are no news.
+/// Shows panics, except those that a schedule asks for, and counts them as violations of their run.
 pub fn quiet_panics() {
-    let usual = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        let asked_for = info
-            .payload_as_str()
-            .is_some_and(|message| message.contains("boom in"));
-        if !asked_for {
-            usual(info);
-        }
-    }));
+    crate::panics::watch();
 }

@@ -20,7 +20,7 @@ use crate::user;
 /// a hundred thousand.
 const HISTORY: usize = 1000;
 
-/// Starts one that serves the story's kinds.
+/// Starts one that serves the scenario's kinds.
 pub(crate) async fn start<S: Scenario>(seed: u64, wall: Timestamp) -> Sandbox {
     let sandbox = Sandbox::builder()
         .seed(seed)
@@ -34,7 +34,7 @@ pub(crate) async fn start<S: Scenario>(seed: u64, wall: Timestamp) -> Sandbox {
     sandbox
 }
 
-/// Serves the story's kinds, and makes its namespace.
+/// Serves the scenario's kinds, and makes its namespace.
 pub(crate) async fn furnish<S: Scenario>(client: &Client) {
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
     for definition in S::definitions() {
@@ -65,7 +65,7 @@ pub(crate) async fn names(objects: &Api<DynamicObject>) -> Vec<String> {
     listed.items.iter().map(kube::ResourceExt::name_any).collect()
 }
 
-/// Everything that belongs to the story: by kind, by name.
+/// Everything that belongs to the scenario: by kind, by name.
 pub(crate) async fn objects<S: Scenario>(client: &Client) -> Map<String, Value> {
     let mut all = Map::new();
     for kind in S::PRIMARY.iter().chain(S::OTHERS) {

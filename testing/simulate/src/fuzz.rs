@@ -1,11 +1,11 @@
 //! Random changes of a spec, from its schema, and these questions about each:
 //!
-//! - Does the object come to rest, with a status about this spec?
+//! - Does the object converge, with a status about this spec?
 //! - When the change is undone, is everything as it was before?
 //! - Is everything as it would be if the object had been made like this? Only an object that becomes ready is compared.
 //! - Is nothing left of it when it is deleted?
 //!
-//! After a change from which no way leads back, only the first is asked, and the object is made anew. A condition of the
+//! After a change that cannot be reverted, only the first is asked, and the object is made anew. A condition of the
 //! object may say that something stays. Nothing is disturbed, and what the API server refuses does not count. [`ground`] is
 //! what it runs on.
 
@@ -33,7 +33,7 @@ use crate::{cluster as objects, user};
 /// How long the garbage collection of a deleted object may take.
 const COLLECTED_WITHIN: Duration = Duration::from_mins(2);
 
-/// A story whose objects can be changed at random.
+/// A scenario whose objects can be changed at random.
 pub trait Changeable: Scenario {
     /// The kind that is changed.
     const KIND: Kind;
@@ -41,7 +41,7 @@ pub trait Changeable: Scenario {
     const NAMES: [&'static str; 2] = ["subject1", "subject2"];
     /// The condition of an object that has what it asks for.
     const READY: &'static str = "Ready";
-    /// Fields that lead to another place, from which there is no way back, and why that is so.
+    /// Fields whose change cannot be reverted, and why that is so.
     const ONE_WAY: &'static [(&'static str, &'static str)];
 
     /// The condition of an object about which something stays that its spec no longer asks for.
@@ -95,10 +95,12 @@ pub trait Changeable: Scenario {
 pub struct Report {
     /// Changes that the API server accepted, and that were followed to the end.
     pub changes: usize,
-    /// Those of them from which no way leads back.
+    /// Those of them that cannot be reverted.
     pub one_way: usize,
     /// Changes that it refused.
     pub refused: usize,
+    /// Accepted changes that no new object is compared with: it was refused, or did not become ready.
+    pub uncompared: usize,
     /// How many changes led to a finding.
     pub findings: usize,
 }
@@ -109,6 +111,7 @@ impl Sum for Report {
             changes: one.changes + other.changes,
             one_way: one.one_way + other.one_way,
             refused: one.refused + other.refused,
+            uncompared: one.uncompared + other.uncompared,
             findings: one.findings + other.findings,
         })
     }
@@ -227,7 +230,8 @@ impl<S: Changeable> Bench<S> {
                 if !elsewhere {
                     what.extend(back.into_iter().map(|line| format!("the way back: {line}")));
                 }
-                self.compare(&wanted, &after, &mut what).await;
+                let compared = self.compare(&wanted, &after, &mut what).await;
+                report.uncompared += usize::from(!compared);
             }
             report.one_way += usize::from(elsewhere);
             if elsewhere || !what.is_empty() {
@@ -258,17 +262,19 @@ impl<S: Changeable> Bench<S> {
         state
     }
 
-    /// Makes an object like the changed one: what differs, and what is left of it when it is deleted?
-    async fn compare(&self, changed: &Value, after: &Value, what: &mut Vec<String>) {
+    /// Makes an object like the changed one: what differs, and what is left of it when it is deleted? Says whether they were
+    /// compared.
+    async fn compare(&self, changed: &Value, after: &Value, what: &mut Vec<String>) -> bool {
         let [parent, other] = S::NAMES;
         let fresh = changed.to_string().replace(parent, other);
         let fresh: Value = serde_json::from_str(&fresh).unwrap_or_default();
         if self.put(&fresh).await.is_err() {
-            return;
+            return false;
         }
         let made = self.settled(other, what).await;
         // An object that cannot be made as it is asked for keeps what it had, and a new one has nothing.
-        if is_ready::<S>(&made) {
+        let is_comparable = is_ready::<S>(&made);
+        if is_comparable {
             let differences = properties::differences(&made, after).into_iter();
             what.extend(differences.map(|line| format!("made like this: {line}")));
         }
@@ -278,6 +284,7 @@ impl<S: Changeable> Bench<S> {
         let left = self.left(other).await.into_iter();
         what.extend(left.map(|left| format!("{left} is left of a deleted object")));
         self.forget(other).await;
+        is_comparable
     }
 
     /// The objects that are there of a deleted one, without those that outlive it on purpose.

@@ -9,7 +9,7 @@
 //! | [`schedule`] | what happens when: made from a seed, printed, shortened |
 //! | [`disturbance`] | what can go wrong |
 //! | [`network`] | does it to the requests and watches of a replica, and keeps the record |
-//! | [`server`] | a real PostgreSQL for the stories that need one |
+//! | [`server`] | a real PostgreSQL for the scenarios that need one |
 //! | [`replica`] | an operator as it is in production: election, fence, client, controllers |
 //! | [`run`] | carries a schedule out and asks the properties |
 //! | [`properties`] | what must hold, whatever happened |
@@ -39,6 +39,7 @@ pub mod disturbance;
 pub mod fuzz;
 pub mod generate;
 pub mod network;
+mod panics;
 pub mod properties;
 pub mod replica;
 pub mod run;

@@ -1,4 +1,4 @@
-//! `make simulate`: runs schedules of a story until one fails, and prints the shortest that still does.
+//! `make simulate`: runs schedules of a scenario until one fails, and prints the shortest that still does.
 
 #![allow(clippy::print_stdout, reason = "a command line program")]
 
@@ -21,10 +21,10 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 /// Runs the operator in a simulated world, many times, and looks for a run that ends wrong.
 #[derive(Parser)]
 struct Arguments {
-    /// The story: kernel, gitlab, user, instance, policy, supabase, or all
+    /// The scenario: kernel, gitlab, user, instance, policy, supabase, or all
     #[arg(long, default_value = "all")]
     kind: String,
-    /// How many schedules of each story. Default: 1000 of the kernel, 100 of each other
+    /// How many schedules of each scenario. Default: 1000 of the kernel, 100 of each other
     #[arg(long)]
     seeds: Option<u64>,
     /// The first seed
@@ -37,7 +37,7 @@ struct Arguments {
     /// --fuzz, each job makes its part of the changes, with a seed of its own
     #[arg(long, default_value_t = std::thread::available_parallelism().map_or(2, usize::from) + 1)]
     jobs: usize,
-    /// Begins no run of a story after so many seconds
+    /// Begins no run of a scenario after so many seconds
     #[arg(long)]
     seconds: Option<u64>,
     /// Changes specs at random instead, and compares the way back and a fresh object
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         tell(Supabase::NAME, simulate::<Supabase>);
     }
     if scenarios == 0 {
-        println!("there is no story \"{}\"", arguments.kind);
+        println!("there is no scenario \"{}\"", arguments.kind);
         return ExitCode::FAILURE;
     }
     if failed {
@@ -124,12 +124,13 @@ fn change<S: Changeable>(arguments: &Arguments) -> bool {
         changes,
         one_way,
         refused,
+        uncompared,
         findings,
     } = report;
     let took = begun.elapsed();
     println!(
-        "{}: {changes} changes in {took:.1?} ({one_way} without a way back), {refused} refused by the schema, \
-         {findings} findings",
+        "{}: {changes} changes in {took:.1?} ({one_way} cannot be reverted), {refused} refused by the schema, \
+         {uncompared} not compared with a new object, {findings} findings",
         S::NAME
     );
     findings == 0

@@ -26,6 +26,10 @@ pub enum Property {
     Conditions,
     /// No condition claims what has not been true for long.
     Claims,
+    /// An object that hangs holds up no other, and an outage is soon forgotten.
+    Prompt,
+    /// Nothing panics, except where a schedule asks for it.
+    Panics,
     /// The end is that of the undisturbed run.
     SameEnd,
     /// Nothing is left of what is deleted.

@@ -35,7 +35,7 @@ pub struct Replicas<S> {
 
 /// What every replica runs on.
 pub struct SimulationEnv<S> {
-    /// The story.
+    /// The scenario.
     pub scenario: S,
     /// The API server.
     pub sandbox: Sandbox,

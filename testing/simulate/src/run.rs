@@ -14,13 +14,14 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::cluster;
 use crate::disturbance::Disturbance;
 use crate::network::{Lease, Network, Record};
+use crate::panics;
 use crate::properties::{self, Property, Violation};
 use crate::replica::{Replicas, SimulationEnv, timings};
 use crate::scenario::{Kind, Operation, REST, Scenario};
 use crate::schedule::{Act, Schedule};
 use crate::user;
 
-/// How long it may take to come to rest, and to delete everything.
+/// How long it may take to converge, and to delete everything.
 const CONVERGENCE_TIMEOUT: Duration = Duration::from_hours(2);
 
 /// How the words about a run without disturbances begin.
@@ -31,7 +32,7 @@ pub const UNDISTURBED: &str = "undisturbed: ";
 pub struct Outcome {
     /// What does not hold.
     pub violations: Vec<Violation>,
-    /// Everything that was there when all had come to rest.
+    /// Everything that was there when all had converged.
     pub end: Value,
     /// What was seen, in order.
     pub lines: Vec<String>,
@@ -56,12 +57,26 @@ pub fn run<S: Scenario>(schedule: &Schedule) -> Outcome {
         .start_paused(true)
         .build()
         .expect("a runtime");
-    runtime.block_on(Box::pin(simulate::<S>(schedule)))
+    panics::taken();
+    let mut outcome = runtime.block_on(Box::pin(simulate::<S>(schedule)));
+    let panics = panics::taken().into_iter();
+    outcome
+        .violations
+        .extend(panics.map(|what| Violation::new(Property::Panics, what)));
+    outcome
 }
 
 /// Runs a schedule with and without its disturbances: what does not hold?
 pub fn judge<S: Scenario>(schedule: &Schedule) -> Vec<Violation> {
-    judge_beside::<S>(schedule, &run::<S>(&schedule.undisturbed()))
+    judge_beside::<S>(schedule, &undisturbed::<S>(schedule))
+}
+
+/// Runs a schedule without its disturbances, and what else holds only without any.
+pub fn undisturbed<S: Scenario>(schedule: &Schedule) -> Outcome {
+    let schedule = schedule.undisturbed();
+    let mut outcome = run::<S>(&schedule);
+    outcome.violations.extend(S::prompt(schedule.seed));
+    outcome
 }
 
 /// Runs a schedule, and compares it with the run without disturbances: what does not hold?

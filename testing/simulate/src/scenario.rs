@@ -12,8 +12,9 @@ use stanchion_kernel::Scope;
 use stanchion_kernel::driver::Operator;
 use stanchion_postgres::Dialer;
 
-use crate::network::sql::Hub;
+use crate::network::sql::{Hub, nobody};
 use crate::network::{Network, Witness};
+use crate::properties::Violation;
 
 /// Nothing is written for so long: every retry has come round once.
 pub const REST: Duration = Duration::from_mins(8);
@@ -78,6 +79,12 @@ pub struct Seat {
 }
 
 impl Seat {
+    /// Refuses its connections, where nothing answers.
+    pub fn refusing(&self) -> Dialer {
+        let network = self.network.as_ref();
+        network.map_or_else(Dialer::default, |_| nobody())
+    }
+
     /// Opens its connections to PostgreSQL and S3.
     pub fn dialer(&self, hub: &Hub) -> Dialer {
         let network = self.network.as_ref();
@@ -95,7 +102,7 @@ pub trait Scenario: Send + Sync + 'static {
     const REPLICATED: bool = true;
     /// How long simulated pods take to become ready; `None` where there are none.
     const PODS: Option<Duration> = None;
-    /// Without a write for so long, an undisturbed object has come to rest.
+    /// Without a write for so long, an undisturbed object has converged.
     const FUZZ_REST: Duration = Duration::from_mins(2);
     /// Whether its controllers talk to PostgreSQL.
     const SQL: bool = false;
@@ -142,6 +149,12 @@ pub trait Scenario: Send + Sync + 'static {
     /// everybody must have noticed it is over.
     fn lost_for(&self) -> Option<Duration> {
         None
+    }
+
+    /// What does not hold about time, in a run of its own in which nothing else goes wrong.
+    fn prompt(seed: u64) -> Vec<Violation> {
+        let _ = seed;
+        Vec::new()
     }
 
     /// What is outside the cluster now.

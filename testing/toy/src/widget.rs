@@ -111,7 +111,7 @@ impl Widget {
     }
 }
 
-/// The CRD. Its schema accepts any `size`, as an old schema might.
+/// The CRD. Its schema accepts any `size`, as an old schema might, and any `status.legacy`, as a newer one might.
 pub fn crd() -> CustomResourceDefinition {
     let mut crd = Widget::crd();
     let schema = crd.spec.versions[0].schema.as_mut().unwrap();
@@ -127,6 +127,8 @@ pub fn crd() -> CustomResourceDefinition {
         x_kubernetes_int_or_string: Some(true),
         ..JSONSchemaProps::default()
     };
-    fields.insert("size".into(), anything);
+    fields.insert("size".into(), anything.clone());
+    let status = spec.get_mut("status").unwrap().properties.as_mut().unwrap();
+    status.insert("legacy".into(), anything);
     crd
 }

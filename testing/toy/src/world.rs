@@ -20,6 +20,9 @@ pub struct Thing {
 /// Called with the name of every thing that is about to be created, changed or removed.
 type Witness = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// Called when a pass leaves `observe`, however it ends.
+type Leaving = Arc<dyn Fn() + Send + Sync>;
+
 /// The state outside of the cluster, shared by successive operators.
 #[derive(Clone, Default)]
 pub struct World {
@@ -50,6 +53,7 @@ struct State {
     running: HashMap<String, usize>,
     most_running: usize,
     overlaps: usize,
+    leaving: HashMap<String, Leaving>,
     with_managed_fields: usize,
 }
 
@@ -202,6 +206,11 @@ impl World {
         let _ = self.shared.held.subscribe().wait_for(is_free).await;
     }
 
+    /// Calls this when a pass over this widget leaves `observe`, also if it is dropped there.
+    pub fn when_left(&self, name: &str, call: impl Fn() + Send + Sync + 'static) {
+        self.state().leaving.insert(name.into(), Arc::new(call));
+    }
+
     /// Number of passes that have reached `observe` so far.
     pub fn passes(&self, name: &str) -> usize {
         self.state().passes.get(name).copied().unwrap_or_default()
@@ -258,6 +267,10 @@ impl Drop for Inside {
     fn drop(&mut self) {
         if let Some(running) = self.world.state().running.get_mut(&self.name) {
             *running -= 1;
+        }
+        let leaving = self.world.state().leaving.get(&self.name).cloned();
+        if let Some(leaving) = leaving {
+            leaving();
         }
     }
 }

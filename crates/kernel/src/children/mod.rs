@@ -23,7 +23,7 @@ use store::Child;
 pub use watch::ChildKinds;
 pub(crate) use watch::WatchContext;
 
-use crate::apply::{Intent, ObjectChange, Observed, Takeover};
+use crate::apply::{Intent, ObjectChange, Takeover};
 use crate::problem::Problem;
 
 /// The cached children of one object, of all kinds that its controller caches.
@@ -65,13 +65,7 @@ impl Children {
             let others = children
                 .iter()
                 .filter(|child| !child.terminating && !is_intended(child));
-            changes.extend(others.map(|child| {
-                ObjectChange::Delete(Observed {
-                    resource: resource.clone(),
-                    name: child.name.clone(),
-                    uid: Some(child.uid.to_string()),
-                })
-            }));
+            changes.extend(others.map(|child| ObjectChange::Delete(child.observed(resource))));
         }
         Ok(changes)
     }
@@ -80,12 +74,7 @@ impl Children {
     pub fn merge(&self, kind: &str, name: &str, spec: Value) -> Option<ObjectChange> {
         let (resource, children) = self.by_kind.iter().find(|(resource, _)| resource.kind == kind)?;
         let child = children.iter().find(|child| child.name == name)?;
-        let observed = Observed {
-            resource: resource.clone(),
-            name: child.name.clone(),
-            uid: Some(child.uid.to_string()),
-        };
-        Some(ObjectChange::Merge(observed, spec))
+        Some(ObjectChange::Merge(child.observed(resource), spec))
     }
 
     /// The name and the progress of each Deployment.

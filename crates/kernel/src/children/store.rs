@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
+use kube::core::ApiResource;
+
 use super::Rollout;
 use super::owned::Digest;
+use crate::apply::Observed;
 use crate::watch::dependencies::Key;
 
 /// The summary of a child.
@@ -29,6 +32,15 @@ pub(super) struct Child {
 }
 
 impl Child {
+    /// The child as a change names it.
+    pub(super) fn observed(&self, resource: &ApiResource) -> Observed {
+        Observed {
+            resource: resource.clone(),
+            name: self.name.clone(),
+            uid: Some(self.uid.to_string()),
+        }
+    }
+
     /// Whether the owner has nothing to do because of the change from `known`.
     pub(super) fn is_no_news_after(&self, known: &Self) -> bool {
         let unversioned = Self {

@@ -24,7 +24,7 @@ use stanchion_api::names;
 pub use self::writer::Writer;
 use crate::children::{ChildCaches, Children};
 use crate::external::{DiscoveryCache, ExternalKind, ServedKind, discover};
-use crate::lenient::Lenient;
+use crate::lenient::{Lenient, salvage, unreadable};
 use crate::problem::Problem;
 use crate::reconciler::Object;
 use crate::scope::Scope;
@@ -186,13 +186,24 @@ impl Reader {
         named(kind, namespace, name)?;
         let what = Reference::new(kind, namespace, name);
         self.begin_read(&what);
-        let found = self.fetch(api.resource_url(), name).await?;
-        self.finish_read(&what, found.as_ref().map(K::meta));
-        Ok(found)
+        let Some(text) = self.fetch(api.resource_url(), name).await? else {
+            self.finish_read(&what, None);
+            return Ok(None);
+        };
+        let found: K = serde_json::from_str(&text).map_err(|error| {
+            let flaws =
+                serde_json::from_str(&text).map_or_else(|_| Vec::new(), |value| salvage::<K>(value).1);
+            if flaws.is_empty() {
+                return kube::Error::SerdeError(error).into();
+            }
+            unreadable(&kind.kind, namespace, name, &flaws)
+        })?;
+        self.finish_read(&what, Some(found.meta()));
+        Ok(Some(found))
     }
 
     /// As kube's `get_opt`, and counts the size of the object.
-    async fn fetch<K: DeserializeOwned>(&self, collection: &str, name: &str) -> Result<Option<K>, Problem> {
+    async fn fetch(&self, collection: &str, name: &str) -> Result<Option<String>, Problem> {
         let mut request = Request::new(collection)
             .get(name, &GetParams::default())
             .map_err(kube::Error::BuildRequest)?;
@@ -209,9 +220,7 @@ impl Reader {
             );
             return Err(Problem::human("ReadsTooMuch", message));
         }
-        Ok(Some(
-            serde_json::from_str(&text).map_err(kube::Error::SerdeError)?,
-        ))
+        Ok(Some(text))
     }
 
     /// Reads the objects in the same namespace that have these labels; a change of any of them wakes the object.
@@ -309,13 +318,16 @@ impl Reader {
         self.begin_read(&what);
         let definitions: Api<CustomResourceDefinition> = Api::all(context.client.clone());
         let found = definitions.get_metadata_opt(&what.name).await?;
+        // Before the read counts as done: without its result, the next pass has to ask again.
+        let served = match &found {
+            Some(_) => discover(&context.client, kind).await?,
+            None => None,
+        };
+        context.discovery.note(kind, served.as_ref());
         self.finish_read(&what, found.as_ref().map(|found| &found.metadata));
         if found.is_none() {
-            context.discovery.note(kind, None);
             return Ok(None);
         }
-        let served = discover(&context.client, kind).await?;
-        context.discovery.note(kind, served.as_ref());
         let unserved = || {
             let message = format!(
                 "the cluster has the CRD {} but does not serve any of its versions {} yet",

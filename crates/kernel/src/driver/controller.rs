@@ -13,12 +13,12 @@ use kube::runtime::watcher::{Event, watcher};
 use kube::{Client, Resource, ResourceExt};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::error;
 use tracing::instrument::WithSubscriber;
 
 use super::memory::Memory;
-use super::queue::{Queue, settle};
+use super::queue::Queue;
 use super::{Readiness, Settings, pass};
 use crate::children::ChildCaches;
 use crate::context::{Parent, ReconcileContext};
@@ -70,9 +70,8 @@ pub(super) struct Shared<R: Reconciler> {
     pub(super) memory: Memory<R::Object>,
     pub(super) store: Store<Read<R>>,
     pub(super) field_manager: String,
+    /// Also tracks the passes, and the cancellations of their SQL statements, which outlive them.
     pub(super) fence: Fence,
-    /// The passes, and the cancellations of their SQL statements, which outlive them.
-    pub(super) tasks: TaskTracker,
 }
 
 impl<R: Reconciler> Shared<R> {
@@ -177,12 +176,13 @@ pub(super) async fn run<R: Reconciler>(
     });
     let passes = async {
         // Without the cache of children, a pass would read each child.
-        caches_ready.wait().await;
+        if shutdown.run_until_cancelled(caches_ready.wait()).await.is_none() {
+            return;
+        }
         let queue = shared.queue.clone();
         queue
             .serve(shutdown, |key, queued| run_pass(Arc::clone(&shared), key, queued))
             .await;
-        settle(&shared.tasks).await;
     };
     tokio::select! {
         biased;
@@ -211,7 +211,7 @@ async fn wake_on_external_events<R: Reconciler>(shared: &Shared<R>) {
 /// Lease stops it.
 async fn run_pass<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
     let backstop = shared.settings.backoff.most;
-    let tasks = shared.tasks.clone();
+    let tasks = shared.fence.tasks().clone();
     let pass = pass::run(shared, key, queued).with_current_subscriber();
     match AbortOnDropHandle::new(tasks.spawn(pass)).await {
         Ok(requeue_after) => requeue_after,

@@ -106,12 +106,9 @@ impl<O: Object> Memory<O> {
         self.forget_late(object.meta());
     }
 
-    /// Records that this object exists and is not being deleted: its cleanup comes later, and with the spec of that time.
-    pub fn lives(&self, meta: &ObjectMeta) {
-        self.forget_late(meta);
-    }
-
-    fn forget_late(&self, meta: &ObjectMeta) {
+    /// Drops the late cleanup of this object: our finalizer is removed, or the object exists and is not being deleted; then
+    /// its cleanup comes later, with the spec of that time.
+    pub fn forget_late(&self, meta: &ObjectMeta) {
         let is_other = |late: &O| late.meta().uid != meta.uid;
         drop(self.0.lock().split_late(&key(meta), is_other));
     }

@@ -19,12 +19,11 @@ use futures::future::{BoxFuture, join_all};
 use kube::runtime::reflector::{self, Store};
 use kube::{Client, Resource};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use self::controller::{Read, Shared, reference};
 #[doc(hidden)]
 pub use self::memory::Memory;
-use self::queue::{LaneOf, Limits, Queue};
+use self::queue::{LaneOf, Limits, Queue, SETTLE};
 
 pub use self::readiness::Readiness;
 pub use self::settings::{Backoff, Settings};
@@ -33,7 +32,7 @@ pub use crate::rbac::rules;
 use crate::children::WatchContext;
 use crate::events::Recorder;
 use crate::external::DiscoveryCache;
-use crate::lease::Fence;
+use crate::lease::{Fence, settle};
 use crate::reconciler::Reconciler;
 use crate::scope::Scope;
 use crate::telemetry::Metrics;
@@ -106,7 +105,8 @@ impl Operator {
         self.controllers.push(controller.boxed());
     }
 
-    /// Runs until shutdown; running passes have a moment to finish. Dropping the future stops everything at once.
+    /// Runs until shutdown; running passes have a moment to finish. Dropping the future stops everything at once, but does not
+    /// wait for the cancellation of SQL statements, as [`Elector::lead`](crate::lease::Elector::lead) does after a lost Lease.
     pub async fn run(self) {
         let Environment { client, settings, .. } = &self.environment;
         let watches = self
@@ -122,6 +122,7 @@ impl Operator {
             _ = join_all(self.controllers) => {}
             () = watches => {}
         }
+        settle(self.fence.tasks(), SETTLE).await;
     }
 }
 
@@ -179,7 +180,6 @@ fn assemble<R: Reconciler>(
         store,
         field_manager,
         fence,
-        tasks: TaskTracker::new(),
     });
     let subscriber = Subscriber {
         owner,

@@ -11,10 +11,9 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tracing::{info, warn};
+use tracing::info;
 
 use self::line::FairQueue;
 pub(super) use self::line::{Lane, Limits};
@@ -26,7 +25,7 @@ use crate::watch::dependencies::Key;
 /// [`SETTLE`] and the release of the Lease, a takeover takes less than two seconds.
 const DRAIN: Duration = Duration::from_millis(500);
 /// How long stopped passes may take to cancel their SQL statements after that.
-const SETTLE: Duration = Duration::from_millis(500);
+pub(super) const SETTLE: Duration = Duration::from_millis(500);
 
 /// Returns the lane of an object.
 pub(super) type LaneOf = Arc<dyn Fn(&Key) -> Lane + Send + Sync>;
@@ -139,18 +138,6 @@ impl Queue {
     }
 }
 
-/// Waits until the stopped passes are dropped and their statements are cancelled. A statement that is not cancelled may
-/// commit after the next leader has begun.
-pub(super) async fn settle(tasks: &TaskTracker) {
-    tasks.close();
-    if timeout(SETTLE, tasks.wait()).await.is_err() {
-        warn!(
-            tasks = tasks.len(),
-            "statements of stopped passes are not cancelled yet; the timeouts of the server apply"
-        );
-    }
-}
-
 /// The requeue times of objects.
 #[derive(Default)]
 struct Timers {
@@ -246,20 +233,5 @@ mod tests {
         shutdown.cancel();
         serving.await;
         assert_eq!(cancelled.elapsed(), DRAIN);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_stopped_passes_left_behind_is_waited_for_but_not_for_long() {
-        let begun = Instant::now();
-        let tasks = TaskTracker::new();
-        settle(&tasks).await;
-        assert_eq!(begun.elapsed(), Duration::ZERO, "nothing is left behind");
-        let (tasks, short) = (TaskTracker::new(), SETTLE / 2);
-        tasks.spawn(sleep(short));
-        settle(&tasks).await;
-        assert_eq!(begun.elapsed(), short);
-        tasks.spawn(std::future::pending::<()>());
-        settle(&tasks).await;
-        assert_eq!(begun.elapsed(), short + SETTLE);
     }
 }

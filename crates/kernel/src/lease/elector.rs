@@ -20,6 +20,7 @@ use super::{
     Leadership, LeaseSettings,
     leadership::Tenure,
     record::{self, Candidacy, Observed},
+    settle,
 };
 use crate::watch::backoff;
 
@@ -35,7 +36,7 @@ pub struct Elector {
 pub enum Term<T> {
     /// The work finished while we were the leader, and the Lease was released.
     Finished(T),
-    /// The Lease was lost; the work was dropped. The process should exit (its supervisor starts a new one) or call
+    /// The Lease was lost; the work was dropped, and its tasks have ended, or the Lease may have expired. The process should exit (its supervisor starts a new one) or call
     /// [`Elector::lead`] again with new work.
     Lost,
     /// Shutdown was requested before we were elected; the work never began.
@@ -70,7 +71,8 @@ impl Elector {
 
     /// Waits until this replica is the leader, then runs `work` while the Lease is renewed.
     ///
-    /// - The Lease is lost: the work is dropped at once, [`Term::Lost`].
+    /// - The Lease is lost: the work is dropped at once, then [`Leadership::tasks`] have until the Lease can expire,
+    ///   [`Term::Lost`].
     /// - The work ends, as it should some time after `shutdown`: the Lease is released, so that the next replica need
     ///   not wait for its expiry. Until then it is renewed, so a slow drain is safe.
     /// - `shutdown` before the election: [`Term::NeverLed`].
@@ -86,6 +88,7 @@ impl Elector {
         };
         let tenure = Tenure::new(acquired + self.settings.timings.renew_deadline());
         let leadership = tenure.leadership();
+        let tasks = leadership.tasks().clone();
         let outcome = leadership
             .while_valid(async {
                 let mut taken = pin!(self.renew(&tenure));
@@ -104,6 +107,8 @@ impl Elector {
             return Term::Finished(output);
         }
         warn!(lease = %self.settings.name, identity = %self.settings.identity, "leadership lost");
+        // A statement that is not cancelled may commit after the next leader has begun.
+        settle(&tasks, self.settings.timings.margin()).await;
         Term::Lost
     }
 

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use http::{Method, Request};
+use tokio_util::task::TaskTracker;
 use tower::{BoxError, Layer, Service};
 
 use super::{Leadership, NotLeading};
@@ -17,19 +18,30 @@ use super::{Leadership, NotLeading};
 #[derive(Clone, Debug)]
 pub struct Fence {
     leadership: Option<Leadership>,
+    tasks: TaskTracker,
 }
 
 impl Fence {
     /// Without leader election: allows everything.
     pub fn open() -> Self {
-        Self { leadership: None }
+        Self {
+            leadership: None,
+            tasks: TaskTracker::new(),
+        }
     }
 
     /// Allows writes while `leadership` is valid.
     pub fn guarded_by(leadership: Leadership) -> Self {
         Self {
+            tasks: leadership.tasks().clone(),
             leadership: Some(leadership),
         }
+    }
+
+    /// The tasks that outlive a pass: the cancellations of its SQL statements. The operator waits for them at its end, and
+    /// the elector does after a lost Lease.
+    pub fn tasks(&self) -> &TaskTracker {
+        &self.tasks
     }
 
     /// To be called right before a write outside of the Kubernetes client.

@@ -6,12 +6,15 @@
 use std::{future::poll_fn, pin::pin, task::Poll};
 
 use tokio::{sync::watch, time::Instant};
+use tokio_util::task::TaskTracker;
 
 /// Returns at any time and at no cost whether we are the leader. It belongs to one term: an ended leadership never
 /// becomes valid again, even if this process is elected once more.
 #[derive(Clone, Debug)]
 pub struct Leadership {
     valid_until: watch::Receiver<Instant>,
+    /// What the work of this term leaves behind when it is dropped.
+    tasks: TaskTracker,
 }
 
 /// The work needs the Lease, and we do not hold it.
@@ -23,18 +26,21 @@ pub struct NotLeading;
 #[derive(Debug)]
 pub(super) struct Tenure {
     valid_until: watch::Sender<Instant>,
+    tasks: TaskTracker,
 }
 
 impl Tenure {
     pub(super) fn new(valid_until: Instant) -> Self {
         Self {
             valid_until: watch::Sender::new(valid_until),
+            tasks: TaskTracker::new(),
         }
     }
 
     pub(super) fn leadership(&self) -> Leadership {
         Leadership {
             valid_until: self.valid_until.subscribe(),
+            tasks: self.tasks.clone(),
         }
     }
 
@@ -49,6 +55,11 @@ impl Tenure {
 }
 
 impl Leadership {
+    /// Tracks what outlives the work: the elector waits for these tasks before a term ends in [`Term::Lost`](super::Term).
+    pub fn tasks(&self) -> &TaskTracker {
+        &self.tasks
+    }
+
     /// Whether writing is allowed. False after the renew deadline, and after the end of the term.
     pub fn is_valid(&self) -> bool {
         // The sender is dropped with the term.

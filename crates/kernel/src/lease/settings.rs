@@ -112,6 +112,11 @@ impl Timings {
         self.renew_deadline / 3
     }
 
+    /// How long nobody leads after a lost Lease: from the end of the leadership until the Lease can expire.
+    pub(super) fn margin(self) -> Duration {
+        self.lease_duration.saturating_sub(self.renew_deadline)
+    }
+
     /// The lease duration as the API stores it, rounded up.
     pub(super) fn lease_seconds(self) -> i32 {
         let up = self.lease_duration.as_secs() + u64::from(self.lease_duration.subsec_nanos() > 0);

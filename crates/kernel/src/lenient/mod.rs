@@ -16,7 +16,32 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 pub use self::salvage::{Flaw, salvage};
-use crate::problem::guarded;
+use crate::problem::{Problem, guarded};
+use crate::text::shorten;
+
+/// The reason of a problem with an object that cannot be read.
+pub const MALFORMED: &str = "Malformed";
+/// A condition's message is for people; the API server accepts up to 32 KiB.
+const MESSAGE: usize = 2048;
+
+/// The problem of an object that reads another one, named here, with these malformed fields. It contains no value of the
+/// other: not everybody who can read the status may read that object.
+pub(crate) fn unreadable<'a>(
+    kind: &str,
+    namespace: Option<&str>,
+    name: &str,
+    flaws: impl IntoIterator<Item = &'a Flaw>,
+) -> Problem {
+    let paths: Vec<&str> = flaws.into_iter().map(|flaw| flaw.path.as_str()).collect();
+    let home = namespace
+        .map(|namespace| format!("{namespace}/"))
+        .unwrap_or_default();
+    let message = format!(
+        "{kind} {home}{name} cannot be read: the operator does not accept its {}; correct the field there",
+        paths.join(", ")
+    );
+    Problem::dependency(MALFORMED, shorten(&message, MESSAGE))
+}
 
 /// An object with possibly malformed fields.
 #[derive(Clone, Debug)]
@@ -56,6 +81,27 @@ impl<O> Lenient<O> {
     /// The malformed fields.
     pub fn flaws(&self) -> &[Flaw] {
         &self.flaws
+    }
+}
+
+impl<O: Resource<DynamicType = ()>> Lenient<O> {
+    /// The object as another one needs it: without its malformed fields, unless one of them is needed.
+    pub fn needed(self, is_needed: impl Fn(&Flaw) -> bool) -> Result<O, Problem> {
+        let missing: Vec<&Flaw> = self
+            .flaws
+            .iter()
+            .filter(|flaw| self.object.is_none() || is_needed(flaw))
+            .collect();
+        let meta = self.meta();
+        let name = meta.name.as_deref().unwrap_or_default();
+        let problem = unreadable(
+            &O::kind(&()),
+            meta.namespace.as_deref(),
+            name,
+            missing.iter().copied(),
+        );
+        let is_readable = missing.is_empty();
+        self.object.filter(|_| is_readable).ok_or(problem)
     }
 }
 
@@ -118,6 +164,7 @@ impl<O: Resource> Resource for Lenient<O> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
     use serde_json::json;
 
     use super::*;
@@ -129,6 +176,23 @@ mod tests {
         fn deserialize<D: Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
             panic!("boom")
         }
+    }
+
+    /// Not everybody who reads the status of an object may read the other one.
+    #[test]
+    fn another_object_is_named_with_its_fields_and_without_their_values() {
+        let object = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "one", "namespace": "shop" },
+            "immutable": "hidden", "data": { "kept": "yes" },
+        });
+        let read: Lenient<ConfigMap> = serde_json::from_value(object).unwrap();
+        let problem = read.clone().needed(|flaw| flaw.is_in("immutable")).unwrap_err();
+        assert_eq!(problem.reason, MALFORMED);
+        assert!(problem.message.contains("ConfigMap shop/one"), "{problem:?}");
+        assert!(problem.message.contains("its immutable;"), "{problem:?}");
+        assert!(!problem.message.contains("hidden"), "{problem:?}");
+        let rest = read.needed(|flaw| flaw.is_in("data")).unwrap();
+        assert_eq!(rest.data.unwrap()["kept"], "yes");
     }
 
     #[test]

@@ -47,6 +47,11 @@ impl Flaw {
         }
     }
 
+    /// Whether the flaw is in this part of the object: `spec` or `status`.
+    pub fn is_in(&self, part: &str) -> bool {
+        self.path.split(['.', '[']).next() == Some(part)
+    }
+
     /// Whether the flaw is a field with one of these names, contains one, or is below one.
     pub fn concerns(&self, fields: &[&str]) -> bool {
         let is_field = |name: &str| fields.contains(&name);

@@ -65,6 +65,7 @@ impl Error {
             message: clean(db.message(), 2048),
             detail: db.detail().map(|text| clean(text, 1536)),
             hint: db.hint().map(|text| clean(text, 512)),
+            routine: db.routine().map(|text| clean(text, 64)),
         });
         error
     }

@@ -137,8 +137,12 @@ enum Decision {
 }
 
 impl State {
-    /// Opens the breaker. Says whether the server is lost by that: it answered until now.
+    /// Opens the breaker. Says whether the server is lost by that: it answered until now. Attempts that ran at the same time
+    /// are one failure: a server that restarts breaks all its connections at once.
     fn fail(&mut self, error: &Error) -> bool {
+        if self.until.is_some_and(|until| Instant::now() < until) {
+            return false;
+        }
         let lost = self.proven && self.failures == 0;
         let pause = FIRST_PAUSE
             .saturating_mul(1 << self.failures.min(8))
@@ -242,6 +246,20 @@ mod tests {
         assert!(!breaker.is_open() && breaker.enter(&target()).await.is_ok());
         let lost = [breaker.trip(&dead()), breaker.trip(&dead())];
         assert_eq!(lost, [true, false], "a server is lost once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_at_the_same_time_are_one() {
+        let breaker = Breaker::trusting();
+        let target = target();
+        let mut attempts = Vec::new();
+        for _ in 0..4 {
+            attempts.push(breaker.enter(&target).await.unwrap());
+        }
+        let lost: Vec<bool> = attempts.into_iter().map(|one| one.failed(&dead())).collect();
+        assert_eq!(lost, [true, false, false, false]);
+        tokio::time::sleep(FIRST_PAUSE).await;
+        assert!(breaker.enter(&target).await.is_ok());
     }
 
     #[tokio::test(start_paused = true)]

@@ -175,15 +175,11 @@ impl Host {
                 login.succeeded();
                 database.succeeded();
             }
-            // The server answered, and refuses this database. If it refuses a second one, it is the server that has no room.
+            // The server answered, and refuses this database: its owner may limit it, and the others stay open.
             Err(error) if error.class() == Class::Transient && error.is_about_the_database() => {
                 network.succeeded();
+                login.succeeded();
                 database.failed(error);
-                if !self.databases.is_another_open(&self::login(target)) {
-                    login.succeeded();
-                } else if login.failed(error) {
-                    self.losses.announce(&self.address);
-                }
             }
             // Only transient failures: a wrong password is retried soon enough by its own objects.
             Err(error) => {
@@ -265,11 +261,9 @@ impl Host {
 
     /// The server answered, or has not for so long that it counts as gone.
     fn witness(&self, statements: &Statements<'_>) {
-        if !statements.succeeded && statements.elapsed > self.settings.timeouts.statement {
-            let cause = "the server stopped answering";
-            let error = Error::new(Kind::TimedOut, Doing::Reading, &self.target, cause);
-            if self.login.trip(&error.left_alone()) {
-                self.losses.announce(&self.address);
+        if !statements.answered {
+            if statements.elapsed > self.settings.timeouts.statement {
+                self.stopped_answering();
             }
             return;
         }
@@ -280,9 +274,27 @@ impl Host {
         }
     }
 
+    /// A task stopped waiting for an answer. If the server has answered nobody in the meantime, and a new connection would
+    /// have failed by now, it counts as gone: otherwise a frozen server holds up each task until its deadline.
+    fn abandoned(&self, after: Duration) {
+        let is_silent = self.lock().answered.elapsed() >= after;
+        if is_silent && after > self.settings.timeouts.connect {
+            self.stopped_answering();
+        }
+    }
+
+    fn stopped_answering(&self) {
+        let cause = "the server stopped answering";
+        let error = Error::new(Kind::TimedOut, Doing::Reading, &self.target, cause);
+        if self.login.trip(&error.left_alone()) {
+            self.losses.announce(&self.address);
+        }
+    }
+
     pub(super) fn set_limit(&self, limit: usize) {
         let limit = limit.max(1);
         let mut state = self.lock();
+        state.named = Instant::now();
         let before = std::mem::replace(&mut state.limit, limit);
         if limit > before {
             let forgiven = state.surplus.min(limit - before);

@@ -4,11 +4,11 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
 
 use secrecy::ExposeSecret;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_postgres::{AsyncMessage, CancelToken, Client, Config};
 
@@ -340,8 +340,17 @@ fn settings(target: &ConnectionConfig, timeouts: &Timeouts) -> String {
         None if target.options.as_deref().is_some_and(names_a_role) => String::new(),
         None => format!("{OWN_ROLE};\n"),
     };
-    limits.into_iter().chain(fixed).chain([role]).collect()
+    let check = format!("{CHECK_CONNECTION};\n");
+    limits.into_iter().chain(fixed).chain([check, role]).collect()
 }
+
+/// A server that checks whether its client is still there ends the statement of an operator that was killed, so that it
+/// does not commit after the next leader has begun. PostgreSQL has this since version 14, not on every platform; on others,
+/// setting it is an error.
+const CHECK_CONNECTION: &str = "\
+SELECT pg_catalog.set_config('client_connection_check_interval', '2000', false) \
+WHERE pg_catalog.current_setting('client_connection_check_interval', true) IS NOT NULL \
+AND pg_catalog.version() LIKE '%linux%'";
 
 /// The owner of a database may set a role for everybody who connects to it, with ALTER DATABASE. A session is the login
 /// itself, or the role that an administrator of the login has set for it, with ALTER ROLE. Since PostgreSQL 16, a member may
@@ -393,6 +402,7 @@ mod tests {
         SET quote_all_identifiers = off;
         SET DateStyle = ISO, YMD;
         SET TimeZone = UTC;
+        SELECT pg_catalog.set_config('client_connection_check_interval', '2000', false) WHERE pg_catalog.current_setting('client_connection_check_interval', true) IS NOT NULL AND pg_catalog.version() LIKE '%linux%';
         SET ROLE "ow""ner";
         "#);
     }

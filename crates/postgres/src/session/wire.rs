@@ -1,9 +1,10 @@
 //! Sends text with many statements, and reads how far the server got.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use futures::StreamExt as _;
+use tokio::time::Instant;
 use tokio_postgres::{SimpleQueryMessage, SimpleQueryRow, SimpleQueryStream};
 
 use crate::connection_config::ConnectionConfig;
@@ -49,6 +50,11 @@ impl Lost {
         }
     }
 
+    /// Whether the server answered with an error.
+    fn is_answer(&self) -> bool {
+        matches!(self, Self::Driver(error) if error.as_db_error().is_some())
+    }
+
     pub(crate) fn into_error(self, doing: Doing, target: &ConnectionConfig, secrets: &Secrets) -> Error {
         match self {
             Self::Unsent(error) | Self::Driver(error) => Error::from_driver(&error, doing, target, secrets),
@@ -66,11 +72,24 @@ impl Lost {
 
 /// A pending request. Unless it is `answered`, the session is not used again: the waiting task was cancelled.
 #[must_use]
-pub(crate) struct Asked<'s>(&'s AtomicUsize);
+pub(crate) struct Asked<'s> {
+    session: &'s ReadSession,
+    begun: Instant,
+    answered: bool,
+}
 
 impl Asked<'_> {
-    pub(crate) fn answered(self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+    pub(crate) fn answered(mut self) {
+        self.answered = true;
+        self.session.unanswered.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.session.observer.abandoned(self.begun.elapsed());
+        }
     }
 }
 
@@ -79,7 +98,11 @@ impl ReadSession {
     pub(crate) fn ask(&self, messages: usize) -> Asked<'_> {
         let first = self.unanswered.fetch_add(1, Ordering::AcqRel) == 0;
         self.meter.ask(messages, first);
-        Asked(&self.unanswered)
+        Asked {
+            session: self,
+            begun: Instant::now(),
+            answered: false,
+        }
     }
 
     /// Sends all messages, then reads their answers as one. The server stops at the first of their `count` statements
@@ -114,7 +137,9 @@ impl ReadSession {
         if !silent {
             asked.answered();
         }
-        self.observe(Doing::Altering, count, begun, answer.lost.is_none());
+        let succeeded = answer.lost.is_none();
+        let answered = answer.lost.as_ref().is_none_or(Lost::is_answer);
+        self.observe(Doing::Altering, count, begun, (succeeded, answered));
         answer
     }
 
@@ -158,7 +183,14 @@ impl ReadSession {
         statement * u32::try_from(count).unwrap_or(u32::MAX) + statement.min(NETWORK_GRACE)
     }
 
-    pub(crate) fn observe(&self, doing: Doing, count: usize, begun: Instant, succeeded: bool) {
+    /// Reports a round trip: whether it succeeded, and whether the server answered.
+    pub(crate) fn observe(
+        &self,
+        doing: Doing,
+        count: usize,
+        begun: Instant,
+        (succeeded, answered): (bool, bool),
+    ) {
         self.observer.observe(&Statements {
             server: &self.target.to_string(),
             database: self.target.database(),
@@ -166,6 +198,7 @@ impl ReadSession {
             count,
             elapsed: begun.elapsed(),
             succeeded,
+            answered,
         });
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use stanchion_postgres::{Batch, Begin, Fence, Kind, Query, Statement};
-use stanchion_testkit::postgres::{Database, Version};
+use stanchion_testkit::postgres::{Database, Postgres, Version, versions};
+use stanchion_testkit::proxy::{Cut, Proxy};
 use stanchion_testkit::wait;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use crate::support::{WAIT_TIMEOUT, session};
+use crate::support::{WAIT_TIMEOUT, connect, session, target, through};
 
 fn insert(value: i64) -> Statement {
     Statement::new("INSERT INTO public.t VALUES (")
@@ -82,4 +83,29 @@ async fn the_cancellations_of_a_stopped_task_can_be_waited_for() {
     assert_eq!(cancellations.len(), 1);
     timeout(WAIT_TIMEOUT, cancellations.wait()).await.unwrap();
     assert_eq!(running().await, "0");
+}
+
+/// What a killed operator was doing must not commit after the next one has begun: nobody cancels it.
+#[tokio::test]
+async fn the_statement_of_a_killed_client_ends() {
+    for version in versions() {
+        let server = Postgres::start(version).await;
+        let database = server.database().await;
+        let proxy = Proxy::postgres(server.address()).await;
+        let session = connect(&target(&through(&database, &proxy))).await.unwrap();
+        let running = async || {
+            let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'stanchion' \
+                       AND datname = current_database() AND state <> 'idle'";
+            database.scalar(sql).await.unwrap()
+        };
+        let work =
+            tokio::spawn(async move { session.query(&Query::new("SELECT pg_sleep(3600)")).await.is_ok() });
+        wait::eventually(WAIT_TIMEOUT, "the query", async || running().await == "1").await;
+        proxy.cut(Cut::Refuse).await;
+        assert!(!work.await.unwrap());
+        wait::eventually(WAIT_TIMEOUT, "the end of the query", async || {
+            running().await == "0"
+        })
+        .await;
+    }
 }

@@ -94,16 +94,15 @@ async fn the_bound_is_the_servers_across_databases() {
 #[tokio::test]
 async fn a_closed_database_closes_no_other() {
     let server = Postgres::start(Version::V15).await;
-    let (open, closed, full) = (
-        server.database().await,
-        server.database().await,
-        server.database().await,
-    );
+    let (open, closed) = (server.database().await, server.database().await);
+    // The owner of two databases must not be able to close the account for everybody.
+    let full = [server.database().await, server.database().await];
     let role = "CREATE ROLE plain LOGIN PASSWORD 'p'";
     server.execute("postgres", role).await;
     for (database, how) in [
         (&closed, "ALLOW_CONNECTIONS false"),
-        (&full, "CONNECTION LIMIT 0"),
+        (&full[0], "CONNECTION LIMIT 0"),
+        (&full[1], "CONNECTION LIMIT 0"),
     ] {
         let close = format!("ALTER DATABASE \"{}\" {how}", database.name());
         server.execute("postgres", &close).await;
@@ -117,16 +116,18 @@ async fn a_closed_database_closes_no_other() {
             (Class::Human, true),
             "{error}"
         );
-        let error = pools.get(&of(&full)).await.err().unwrap();
-        assert_eq!(
-            (error.class(), error.sqlstate()),
-            (Class::Transient, Some("53300")),
-            "{error}"
-        );
+        for full in &full {
+            let error = pools.get(&of(full)).await.err().unwrap();
+            assert_eq!(
+                (error.class(), error.sqlstate()),
+                (Class::Transient, Some("53300")),
+                "{error}"
+            );
+        }
         drop(pools.get(&of(&open)).await.unwrap());
         pools.close_idle().await;
     }
-    let error = pools.get(&of(&full)).await.err().unwrap();
+    let error = pools.get(&of(&full[0])).await.err().unwrap();
     assert!(
         error.was_not_tried(),
         "the full database is left alone for a while"

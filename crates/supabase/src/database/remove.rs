@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use stanchion_kernel::Problem;
 use stanchion_kernel::redact::FingerprintKey;
-use stanchion_postgres::handover::{self, Disarmed, Keeper};
+use stanchion_postgres::handover::{self, Disarmed, Keeper, KeeperFacts};
 use stanchion_postgres::{
     Begin, ConnectionConfig, Doing, Pools, Query, Row, RowError, Server, Session, Statement, Transaction,
     lock,
@@ -180,7 +180,7 @@ async fn who_leaves(
     let leaving = rows(0).iter().map(|row| row.try_get(0)).collect::<Result<_, _>>();
     let leaving = leaving.map_err(|error| not_understood(transaction, &error))?;
     let found = Keeper::facts(rows(1)).map_err(|error| not_understood(transaction, &error))?;
-    let Some((keeper, is_there)) = keeper.choose(&found, |facts| facts.powerless) else {
+    let Some((keeper, is_there)) = keeper.choose(&found, KeeperFacts::powerless) else {
         let message = format!(
             "role {:?}, which would keep what people made in Studio, and those that could take its place can log in or have \
              attributes: rename one of them",

@@ -57,6 +57,14 @@ async fn an_unreachable_server_is_retried_with_backoff() {
             status.message.unwrap(),
             format!("Cannot reach postgres at {}; {LEFT_ALONE}", proxy.address())
         );
+        assert_eq!(
+            message(&user, "DatabaseConnected"),
+            format!(
+                "Cannot reach postgres at {}; its circuit breaker is open: the operator tries one connection at a time, a few \
+                 seconds apart",
+                proxy.address()
+            )
+        );
         assert_eq!(user.metadata.finalizers.map(|all| all.len()), Some(1));
         let of_users = faults.writes();
         let of_users = of_users

@@ -29,7 +29,7 @@ const QUIET: Duration = Duration::from_millis(1500);
 /// How long it may take to report about a spec there.
 const REPORTED_WITHIN: Duration = Duration::from_mins(1);
 
-/// A cluster with the operator of a story.
+/// A cluster with the operator of a scenario.
 pub(super) enum Ground<S: Scenario> {
     Simulated {
         client: Client,
@@ -141,7 +141,7 @@ impl<S: Scenario> Ground<S> {
     }
 
     /// Waits until nothing is written any more, and until the status of an object is about its spec. Says what does not
-    /// come to rest.
+    /// converge.
     pub(super) async fn rest(&self, object: Option<(&Api<DynamicObject>, &str)>) -> Option<String> {
         match self {
             Self::Simulated { record, .. } => {

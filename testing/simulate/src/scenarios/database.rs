@@ -1,4 +1,4 @@
-//! The PostgreSQL server of a story, and the operator's way to it.
+//! The PostgreSQL server of a scenario, and the operator's way to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

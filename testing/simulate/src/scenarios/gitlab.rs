@@ -69,7 +69,7 @@ const VERSIONS: [(&str, &str); 4] = [
     ("17.11.7", "8.11.8"),
 ];
 
-/// The story of GitLab.
+/// The scenario of GitLab.
 pub struct Gitlab {
     fingerprints: Arc<FingerprintKey>,
     /// They play as long as this is there.
@@ -166,10 +166,14 @@ impl Scenario for Gitlab {
         *self.players.lock().unwrap() = playing;
     }
 
-    fn add(&self, operator: &mut Operator, scope: &Scope, _: Seat) {
+    fn add(&self, operator: &mut Operator, scope: &Scope, seat: Seat) {
         let metrics = Metrics::new("simulated");
+        let settings = PoolSettings {
+            dialer: seat.refusing(),
+            ..PoolSettings::default()
+        };
         let setup = Setup {
-            pools: Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone())),
+            pools: Pools::new(settings, Arc::new(metrics.postgres().clone())),
             fingerprints: Arc::clone(&self.fingerprints),
             tenants: Arc::default(),
         };

@@ -21,7 +21,7 @@ use crate::network::sql::PORT;
 use crate::scenario::{CANARY, Kind, NAMESPACE, Operation, Scenario, Seat};
 use crate::server::OPERATOR;
 
-/// The story of servers.
+/// The scenario of servers.
 pub struct Instance {
     database: Database,
 }

@@ -1,5 +1,7 @@
 //! The kernel by itself: the toy controller, whose world is a model in memory.
 
+mod prompt;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ use stanchion_kernel::problem::Class;
 use stanchion_toy::{POKE, WidgetController, World, crd};
 
 use super::{CONFIG_MAP, SECRET};
+use crate::properties::Violation;
 use crate::scenario::{CANARY, Kind, Operation, Scenario, Seat};
 
 const WIDGET: Kind = Kind {
@@ -25,7 +28,7 @@ const SECRETS: [&str; 2] = ["one", "two"];
 /// How the world fails a widget that lives. What is permanent does not come and go then: only another spec would help.
 const CLASSES: [Class; 3] = [Class::Transient, Class::Dependency, Class::Human];
 
-/// The story of the kernel.
+/// The scenario of the kernel.
 pub struct Kernel {
     world: World,
     /// Nothing outside breaks any more.
@@ -109,6 +112,10 @@ impl Scenario for Kernel {
             self.world.fails(&name, None);
             self.world.sticks(&name, false);
         }
+    }
+
+    fn prompt(seed: u64) -> Vec<Violation> {
+        prompt::run(seed)
     }
 
     fn world(&self) -> Value {
@@ -209,6 +216,10 @@ fn valid(random: &mut StdRng) -> Value {
     let mut spec = json!({ "size": sizes.choose(random) });
     if random.random() {
         spec["secretRef"] = json!(SECRETS.choose(random));
+    }
+    if random.random_bool(0.2) {
+        // The second one is the longest that the API server stores, and no clock goes so far.
+        spec["interval"] = json!(*[3600, i64::MAX].choose(random).unwrap_or(&3600));
     }
     spec
 }

@@ -1,4 +1,4 @@
-//! The stories that there are, each about one controller.
+//! The scenarios that there are, each about one controller.
 
 mod database;
 mod gitlab;

@@ -32,7 +32,7 @@ const PLAN: Kind = Kind {
 
 const POLICIES: [&str; 2] = ["policy0", "policy1"];
 
-/// The story of policies.
+/// The scenario of policies.
 pub struct Policy {
     database: Database,
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::server::{OPERATOR, STEWARD, Server};
 
-/// The roles that the operator, its users or the story have made.
+/// The roles that the operator, its users or the scenario have made.
 const MADE: &str = "rolname !~ '^pg_' AND rolname NOT IN ('postgres', 'OPERATOR', 'STEWARD')";
 const DATABASES: &str = "datname NOT IN ('postgres', 'template0', 'template1')";
 /// The role that keeps what others have owned has a number in its name.

@@ -39,7 +39,7 @@ const PROJECTS: [&str; 2] = ["project0", "project1"];
 const FIRST: &str = "CREATE ROLE authenticator; DO $$ BEGIN EXECUTE format('COMMENT ON ROLE authenticator IS %L', \
      '[stanchion SupabaseProject elsewhere/first ' || (SELECT oid FROM pg_database WHERE datname = 'postgres') || ']'); END $$";
 
-/// The story of projects.
+/// The scenario of projects.
 pub struct Supabase {
     database: Database,
     /// Where the bucket is reached.

@@ -38,7 +38,7 @@ const DATABASES: [&str; 2] = ["app", "other"];
 /// How the Secret of an application may be called: it is renamed at times.
 const LOGINS: [&str; 2] = ["login", "access"];
 
-/// The story of users.
+/// The scenario of users.
 pub struct User {
     database: Database,
 }

@@ -3,7 +3,7 @@
 use stanchion_simulate::campaign::quiet_panics;
 use stanchion_simulate::run;
 use stanchion_simulate::scenario::Scenario;
-use stanchion_simulate::scenarios::{Gitlab, Instance, Kernel, Policy, User};
+use stanchion_simulate::scenarios::{Gitlab, Instance, Kernel, Policy, Supabase, User};
 use stanchion_simulate::schedule::Schedule;
 
 fn repeats<S: Scenario>(seeds: std::ops::Range<u64>) {
@@ -49,4 +49,10 @@ fn policies_repeat() {
 #[test]
 fn instances_repeat() {
     repeats::<Instance>(0..4);
+}
+
+#[test]
+fn projects_repeat() {
+    // A schedule of projects takes as long as ten of others.
+    repeats::<Supabase>(2..3);
 }

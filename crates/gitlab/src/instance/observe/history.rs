@@ -2,12 +2,14 @@
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::core::DynamicObject;
-use stanchion_api::gitlab::GitlabVersionMapSpec;
+use stanchion_api::GitlabVersionMap;
 use stanchion_api::gitlab::patterns::is_name;
+use stanchion_api::gitlab::{DEFAULT_MAP, GitlabVersionMapSpec};
+use stanchion_kernel::lenient::Lenient;
 use stanchion_kernel::{Problem, Reader};
 
 use super::super::cleanup::CleanupTarget;
-use super::{config_map, map};
+use super::config_map;
 use crate::backends::kinds::PERCONA;
 use crate::backends::percona;
 use crate::record;
@@ -25,7 +27,8 @@ pub struct History {
 /// Reads the map, the record and the identity of the database.
 pub(in super::super) async fn history(read: &Reader, cleanup: &CleanupTarget) -> Result<History, Problem> {
     let spec = &cleanup.spec;
-    let map = map(read, None).await?;
+    // What cannot be read of the map does not keep the instance.
+    let map: Option<Lenient<GitlabVersionMap>> = read.get_cluster_wide(DEFAULT_MAP).await?;
     let record = config_map(read, &record::name(&cleanup.name), None).await?;
     let managed = if spec.postgres.managed {
         cluster(read, &cleanup.name).await
@@ -39,7 +42,7 @@ pub(in super::super) async fn history(read: &Reader, cleanup: &CleanupTarget) ->
         None => None,
     };
     Ok(History {
-        map,
+        map: map.and_then(Lenient::into_object).map(|map| map.spec),
         record,
         database: record::database(spec, managed.as_ref(), provided.as_ref()),
     })

@@ -170,7 +170,7 @@ impl<R: Reconciler> Pass<'_, R> {
         let memory = &self.subject.shared.memory;
         let Some(written) = written else { return };
         if written.meta().deletion_timestamp.is_none() {
-            memory.lives(written.meta());
+            memory.forget_late(written.meta());
         } else if self.has_applied()
             && let Some(written) = written.clone().into_whole()
         {

@@ -10,28 +10,29 @@ use super::Subject;
 use crate::context::Reader;
 use crate::driver::controller::{Read, Shared};
 use crate::events::EventRecord;
-use crate::lenient::Flaw;
+use crate::lenient::{Flaw, MALFORMED};
 use crate::problem::Problem;
 use crate::reconciler::{Inactive, Reconciler};
 use crate::telemetry::metrics::Finish;
 use crate::text::shorten;
 
-/// The reason of a problem with an object that cannot be read.
-const MALFORMED: &str = "Malformed";
 /// A condition's message is for people; the API server accepts up to 32 KiB.
 const MESSAGE: usize = 2048;
 
 /// The operator reconciles an object only if all of it can be read. The schema rejects malformed objects, but an older
 /// schema may have accepted one: it gets a condition that names the field, does not affect other objects, and can be
-/// deleted.
+/// deleted. A malformed status is our own, written by another version: the report replaces it, and the next pass goes on.
 pub(super) fn may_live(flaws: &[Flaw]) -> Result<(), Problem> {
     if flaws.is_empty() {
         return Ok(());
     }
-    let message = format!(
-        "the object cannot be read: {}; correct the field",
-        describe(flaws)
-    );
+    let flawed = describe(flaws);
+    if flaws.iter().all(|flaw| flaw.is_in("status")) {
+        let message =
+            format!("the status was written by another version of the operator: {flawed}; it is replaced");
+        return Err(Problem::transient(MALFORMED, shorten(&message, MESSAGE)));
+    }
+    let message = format!("the object cannot be read: {flawed}; correct the field");
     Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
 }
 
@@ -50,6 +51,15 @@ pub(super) fn may_leave<R: Reconciler>(flaws: &[Flaw]) -> Result<(), Problem> {
         describe(&flaws)
     );
     Err(Problem::permanent(MALFORMED, shorten(&message, MESSAGE)))
+}
+
+/// The malformed fields of a status. What they record is not cleaned up with the rest.
+fn unread(flaws: &[Flaw]) -> Vec<Flaw> {
+    flaws
+        .iter()
+        .filter(|flaw| flaw.is_in("status"))
+        .cloned()
+        .collect()
 }
 
 fn describe(flaws: &[Flaw]) -> String {
@@ -77,6 +87,16 @@ impl<R: Reconciler> Shared<R> {
 }
 
 impl<R: Reconciler> Subject<'_, R> {
+    /// Sends an event about what a cleanup cannot know, because another version of the operator has recorded it.
+    pub(super) async fn warn_of_unread(&self, flaws: &[Flaw]) {
+        let unread = unread(flaws);
+        if !unread.is_empty() {
+            let event = event_of(&unread);
+            let object = self.object.object_ref(&());
+            self.shared.recorder.publish(&object, &event).await;
+        }
+    }
+
     /// What the controller does for an object that goes through none of the steps.
     pub(super) async fn inactive(&mut self, why: Inactive<'_>) -> Result<(), Problem> {
         self.step = "inactive";

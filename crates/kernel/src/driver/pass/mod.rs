@@ -32,7 +32,7 @@ const PANICKED: &str = "Panicked";
 /// Reconciles one object and returns when to requeue it.
 pub(super) async fn run<R: Reconciler>(shared: Arc<Shared<R>>, key: Key, queued: Queued) -> Option<Duration> {
     let fence = shared.fence.clone();
-    let tasks = shared.tasks.clone();
+    let tasks = shared.fence.tasks().clone();
     // On the heap: every future around it would be as large as the pass itself.
     let pass = Box::pin(reconcile(shared, key, queued));
     stanchion_postgres::Fence::new(move || fence.check().is_ok())
@@ -194,6 +194,7 @@ impl<'a, R: Reconciler> Pass<'a, R> {
         let subject = &mut self.subject;
         if subject.is_deleting() {
             may_leave::<R>(&self.flaws)?;
+            subject.warn_of_unread(&self.flaws).await;
             let target = R::Cleanup::target(&subject.object);
             return subject.follow(self.cleanup.insert(Progress::new(target))).await;
         }
@@ -271,7 +272,7 @@ impl<R: Reconciler> Subject<'_, R> {
         };
         let status = P::pre_apply_status(&self.object, target, observed, &plan);
         if let Some(status) = status.filter(|_| !self.gone) {
-            self.step = "announcing";
+            self.step = "pre_apply_status";
             if let Some(object) = self.write_status(status).await? {
                 self.object = Arc::new(as_validated(whole::<R>(object)?, self.object.as_ref()));
             }

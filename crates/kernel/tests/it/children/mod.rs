@@ -1,7 +1,7 @@
 //! The cache of children: created with one call each, never read, repaired when they are changed, and reported to their
 //! owner when something relevant happens to them.
 
-mod controller;
+pub(crate) mod controller;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;

@@ -97,7 +97,7 @@ fn a_late_cleanup_is_due_until_it_is_taken_or_the_object_is_released() {
     for uid in ["a", "b"] {
         memory.applied_late(widget(uid, 1, 7));
     }
-    memory.lives(&widget("b", 2, 8).metadata);
+    memory.forget_late(&widget("b", 2, 8).metadata);
     assert_eq!(taken(None), ["a"]);
 }
 

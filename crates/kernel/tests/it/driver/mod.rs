@@ -9,6 +9,7 @@ mod gone;
 mod memory;
 mod panics;
 mod readiness;
+mod reads;
 mod relist;
 mod shutdown;
 mod sizes;

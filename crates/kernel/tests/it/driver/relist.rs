@@ -79,3 +79,28 @@ async fn an_annotation_that_is_set_during_a_write_of_ours_is_followed() {
     server.until_passes("one", 2).await;
     server.until("one", stanchion_toy::Widget::is_ready).await;
 }
+
+/// Everything fails for a minute, the API server has lost its history, and what changes meanwhile is followed soon after.
+#[tokio::test(start_paused = true)]
+async fn changes_during_an_outage_of_the_api_server_are_followed_soon_after_it() {
+    let server = Server::default();
+    server.widget("one", sized(1));
+    let _operator = start(&server, Settings::default());
+    server.until("one", stanchion_toy::Widget::is_ready).await;
+    for method in [Method::GET, Method::PATCH, Method::POST] {
+        server.fault(method, "", Some(503));
+    }
+    server.expire_watches();
+    server.resize("one", 2);
+    server.widget("two", sized(3));
+    sleep(Duration::from_mins(1)).await;
+    assert_eq!(server.world.thing("two"), None, "the server is away");
+    server.relent();
+    let followed = |name: &str, size| {
+        let world = server.world.clone();
+        let name = name.to_owned();
+        move |_: &stanchion_toy::Widget| world.thing(&name).is_some_and(|thing| thing.size == size)
+    };
+    let took = server.until("one", followed("one", 2)).await + server.until("two", followed("two", 3)).await;
+    assert!(took < Duration::from_secs(15), "{took:?}");
+}

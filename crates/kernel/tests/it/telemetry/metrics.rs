@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use stanchion_kernel::telemetry::{Metrics, metrics::Finish};
-use stanchion_postgres::{PoolSettings, Pools, StatementObserver as _, Statements};
+use stanchion_postgres::{ConnectionConfig, PoolSettings, Pools, StatementObserver as _, Statements};
 
 use super::scrape::Scrape;
 
@@ -96,6 +96,20 @@ fn a_controllers_series_exist_before_its_first_reconcile() {
     }
 }
 
+/// An alert relies on the name and the label.
+#[tokio::test]
+async fn a_server_that_refuses_connections_is_reported() {
+    let metrics = Metrics::new("1");
+    let pools = Pools::new(PoolSettings::default(), Arc::new(metrics.postgres().clone()));
+    metrics.count_connections(pools.clone());
+    let port = stanchion_testkit::port::free();
+    let series = format!(r#"stanchion_postgres_circuit_open{{server="127.0.0.1:{port}"}}"#);
+    assert!(!metrics.encode().contains(&series));
+    let server = ConnectionConfig::new("127.0.0.1", port, "d", "u").unwrap();
+    assert!(pools.get(&server).await.is_err());
+    assert_eq!(Scrape::parse(&metrics.encode()).count(&series), 1);
+}
+
 #[test]
 fn problems_leader_and_database_are_reported() {
     let metrics = Metrics::new("1");
@@ -112,6 +126,7 @@ fn problems_leader_and_database_are_reported() {
             count,
             elapsed: Duration::ZERO,
             succeeded: true,
+            answered: true,
         });
     }
     let observer = Arc::new(metrics.postgres().clone());

@@ -11,9 +11,10 @@ use stanchion_kernel::condition::{Conditions, Truth};
 use stanchion_kernel::context::Parent;
 use stanchion_kernel::events::TransitionEvent;
 use stanchion_kernel::external::{ExternalKind, ServedKind};
-use stanchion_kernel::rbac::Rule;
+use stanchion_kernel::rbac;
 use stanchion_kernel::watch::Watch;
 use stanchion_kernel::{Done, Inputs, NoCleanup, Outcome, Problem, Reader, Reconciler, Report, Writer};
+use stanchion_testkit::faults::{Call, Fault, Rule};
 
 use crate::test_env::{Running, TestEnv, Widget, WidgetSpec, WidgetStatus, settings, writes_of};
 
@@ -56,7 +57,7 @@ impl Reconciler for Follower {
         &ALL
     }
 
-    fn rules() -> Vec<Rule> {
+    fn rules() -> Vec<rbac::Rule> {
         Vec::new()
     }
 
@@ -189,7 +190,12 @@ async fn a_third_party_kind_may_appear_change_and_disappear() {
     gizmo(&env, "v1", "hello").await;
     says(&env, &operator, r#"["v1"] hello"#).await;
 
+    // The CRD is read, and the requests for its versions fail: a later pass asks again, and does not use the old answer.
+    let discovers = |call: &Call| call.target.group == GIZMO.group && call.target.resource.is_empty();
+    operator.faults.script(Rule::when(discovers, Fault::refuse(500)));
     env.cluster.install_crds([definition(&["v1", "v2", "v3"])]).await;
+    env.until(&operator, "one", |widget| !widget.is_ready()).await;
+    operator.faults.relent();
     says(&env, &operator, r#"["v2", "v1"] hello"#).await;
     gizmo(&env, "v2", "again").await;
     says(&env, &operator, r#"["v2", "v1"] again"#).await;

@@ -1,8 +1,8 @@
 //! A malformed object must not stop the watch of its kind.
 
-use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
+use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 
 use crate::test_env::{TestEnv, Widget, WidgetSpec};
@@ -117,4 +117,61 @@ async fn a_malformed_object_is_not_ready_and_is_deleted_like_any_other() {
     let operator = env.operator().await;
     operator.wait().gone(&dynamic, "spoilt-late").await;
     assert_eq!(env.world.thing("spoilt-late"), None);
+}
+
+/// A newer operator wrote a status that this version does not know, and was rolled back. Nobody can correct that but us.
+#[tokio::test]
+async fn a_status_of_another_version_is_replaced() {
+    let env = TestEnv::new("malformed").await;
+    let dynamic: Api<DynamicObject> = Api::namespaced_with(
+        env.client.clone(),
+        &env.namespace,
+        &ApiResource::erase::<Widget>(&()),
+    );
+    let sized = WidgetSpec {
+        size: 1,
+        ..WidgetSpec::default()
+    };
+    env.widget("rolled-back", sized).await;
+    let status = json!({
+        "apiVersion": Widget::api_version(&()), "kind": Widget::kind(&()), "metadata": { "name": "rolled-back" },
+        "status": { "legacy": 3 },
+    });
+    let params = PatchParams::apply("stanchion-toy").force();
+    dynamic
+        .patch_status("rolled-back", &params, &Patch::Apply(&status))
+        .await
+        .unwrap();
+    let operator = env.operator().await;
+    let is_ready = |widget: &DynamicObject| {
+        let conditions = widget
+            .data
+            .pointer("/status/conditions")
+            .and_then(Value::as_array);
+        let ready = conditions.and_then(|all| all.iter().find(|condition| condition["type"] == "Ready"));
+        ready.is_some_and(|ready| ready["status"] == "True") && widget.data["status"]["legacy"].is_null()
+    };
+    operator.wait().until(&dynamic, "rolled-back", is_ready).await;
+    assert_eq!(env.world.thing("rolled-back").unwrap().size, 1);
+
+    // A cleanup cannot know what such a status records, and does not keep it to itself.
+    drop(operator);
+    dynamic
+        .patch_status("rolled-back", &params, &Patch::Apply(&status))
+        .await
+        .unwrap();
+    dynamic
+        .delete("rolled-back", &DeleteParams::default())
+        .await
+        .unwrap();
+    let operator = env.operator().await;
+    operator.wait().gone(&dynamic, "rolled-back").await;
+    assert_eq!(env.world.thing("rolled-back"), None);
+    let events = env.events("rolled-back").await;
+    assert!(
+        events
+            .iter()
+            .any(|(reason, note, _)| reason == "Malformed" && note.contains("status.legacy")),
+        "{events:?}"
+    );
 }

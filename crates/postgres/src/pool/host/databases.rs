@@ -24,14 +24,6 @@ impl Databases {
             .or_insert_with(|| Arc::new(Breaker::trusting()));
         Arc::clone(breaker)
     }
-
-    /// Whether another database than this one has refused the last connection, a short time ago.
-    pub(super) fn is_another_open(&self, login: &Login) -> bool {
-        let breakers = self.0.lock();
-        breakers
-            .iter()
-            .any(|(other, breaker)| other != login && breaker.failed_recently())
-    }
 }
 
 #[cfg(test)]
@@ -73,10 +65,12 @@ mod tests {
     async fn a_failure_is_remembered_for_a_while_and_not_for_ever() {
         let databases = Databases::default();
         refuse(&databases, "one").await;
-        assert!(!databases.is_another_open(&login("one")));
-        assert!(databases.is_another_open(&login("two")));
+        let refused = Arc::downgrade(&databases.breaker_of(&login("one")));
+        databases.breaker_of(&login("two"));
+        assert!(refused.upgrade().is_some_and(|breaker| breaker.is_open()));
         tokio::time::sleep(Duration::from_mins(2)).await;
-        assert!(!databases.is_another_open(&login("two")));
+        databases.breaker_of(&login("two"));
+        assert!(refused.upgrade().is_none());
         // Ever new names, one a second.
         for number in 0..1000 {
             refuse(&databases, &number.to_string()).await;

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use super::Host;
 use crate::observe::{StatementObserver, Statements};
@@ -23,6 +24,13 @@ impl StatementObserver for Witness {
         self.observer.observe(statements);
         if let Some(host) = self.host.upgrade() {
             host.witness(statements);
+        }
+    }
+
+    fn abandoned(&self, after: Duration) {
+        self.observer.abandoned(after);
+        if let Some(host) = self.host.upgrade() {
+            host.abandoned(after);
         }
     }
 }

@@ -34,14 +34,17 @@ async fn a_slow_server_that_answered_before_is_connected_to_by_all_at_once() {
 /// A server that accepts every login, or refuses every one with an SQLSTATE.
 struct Scripted {
     port: u16,
-    refusal: Arc<Mutex<Option<&'static str>>>,
+    refusal: Arc<Mutex<Option<Refusal>>>,
 }
+
+/// An SQLSTATE, and the function of the server that reports it.
+type Refusal = (&'static str, &'static str);
 
 impl Scripted {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let refusal = Arc::<Mutex<Option<&'static str>>>::default();
+        let refusal = Arc::<Mutex<Option<Refusal>>>::default();
         let script = Arc::clone(&refusal);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -55,20 +58,20 @@ impl Scripted {
         ConnectionConfig::new("127.0.0.1", self.port, database, "u").unwrap()
     }
 
-    fn refuse(&self, code: Option<&'static str>) {
-        *self.refusal.lock() = code;
+    fn refuse(&self, refusal: Option<Refusal>) {
+        *self.refusal.lock() = refusal;
     }
 }
 
-async fn serve(mut stream: TcpStream, refusal: Option<&'static str>) -> Option<()> {
+async fn serve(mut stream: TcpStream, refusal: Option<Refusal>) -> Option<()> {
     let mut buffer = vec![0; 65536];
     // No TLS here.
     if stream.read(&mut buffer).await.ok()? == 8 {
         stream.write_all(b"N").await.ok()?;
         let _ = stream.read(&mut buffer).await.ok()?;
     }
-    if let Some(code) = refusal {
-        let fields = format!("SFATAL\0VFATAL\0C{code}\0Mno\0\0");
+    if let Some((code, routine)) = refusal {
+        let fields = format!("SFATAL\0VFATAL\0C{code}\0Mno\0R{routine}\0\0");
         stream.write_all(&message(b'E', fields.as_bytes())).await.ok()?;
         return None;
     }
@@ -99,7 +102,7 @@ async fn a_server_that_fails_is_lost_whatever_the_database() {
         let mut losses = pools.losses();
         drop(pools.get(&server.target("one")).await.unwrap());
         pools.close_idle().await;
-        server.refuse(Some(code));
+        server.refuse(Some((code, "InitPostgres")));
         let error = pools.get(&server.target("one")).await.err().unwrap();
         assert_eq!(error.sqlstate(), Some(code), "{error}");
         assert!(counts(&pools).broken, "{code}");
@@ -110,30 +113,36 @@ async fn a_server_that_fails_is_lost_whatever_the_database() {
     }
 }
 
-/// A database and a server return the same code when they have no room.
+/// A database and a server return the same code when they have no room, from different functions. A proxy names none.
 #[tokio::test]
-async fn a_server_without_room_for_two_databases_is_lost() {
-    let server = Scripted::start().await;
-    let pools = pools(|_| {});
-    let mut losses = pools.losses();
-    drop(pools.get(&server.target("one")).await.unwrap());
-    pools.close_idle().await;
-    server.refuse(Some("53300"));
-    assert!(pools.get(&server.target("one")).await.is_err());
-    assert!(!counts(&pools).broken, "it may be the limit of this database");
-    assert!(losses.next().now_or_never().is_none());
-    let error = pools.get(&server.target("two")).await.err().unwrap();
-    assert!(!error.was_not_tried(), "{error}");
-    assert!(counts(&pools).broken);
-    assert!(losses.next().now_or_never().is_some());
-    let error = pools.get(&server.target("three")).await.err().unwrap();
-    assert!(error.was_not_tried(), "{error}");
-    server.refuse(None);
-    wait::eventually(WAIT_TIMEOUT, "the server again", async || {
-        pools.get(&server.target("three")).await.ok()
-    })
-    .await;
-    assert!(!counts(&pools).broken);
+async fn a_server_without_room_is_lost() {
+    for routine in ["InitProcess", "InitPostgres", "InitializeSessionUserId", ""] {
+        let server = Scripted::start().await;
+        let pools = pools(|_| {});
+        let mut losses = pools.losses();
+        drop(pools.get(&server.target("one")).await.unwrap());
+        pools.close_idle().await;
+        server.refuse(Some(("53300", "CheckMyDatabase")));
+        for database in ["one", "two"] {
+            let error = pools.get(&server.target(database)).await.err().unwrap();
+            assert!(!error.was_not_tried(), "{error}");
+        }
+        assert!(!counts(&pools).broken, "these are limits of databases");
+        assert!(losses.next().now_or_never().is_none());
+        server.refuse(Some(("53300", routine)));
+        let error = pools.get(&server.target("three")).await.err().unwrap();
+        assert!(!error.was_not_tried(), "{error}");
+        assert!(counts(&pools).broken, "{routine}");
+        assert!(losses.next().now_or_never().is_some());
+        let error = pools.get(&server.target("four")).await.err().unwrap();
+        assert!(error.was_not_tried(), "{error}");
+        server.refuse(None);
+        wait::eventually(WAIT_TIMEOUT, "the server again", async || {
+            pools.get(&server.target("four")).await.ok()
+        })
+        .await;
+        assert!(!counts(&pools).broken);
+    }
 }
 
 /// The metrics say that a circuit is open, until somebody uses the server again. Nobody does when its objects are gone.
@@ -146,6 +155,9 @@ async fn a_server_that_no_object_names_any_more_is_not_counted() {
     pools.limit(&server(2), 3);
     assert_eq!(pools.counts().len(), 2);
     tokio::time::sleep(Duration::from_mins(2)).await;
+    // An object that only sets the limit again uses the account, too.
+    pools.limit(&server(2), 3);
+    tokio::time::sleep(Duration::from_mins(9)).await;
     let counted: Vec<String> = pools.counts().into_iter().map(|(server, _)| server).collect();
     assert_eq!(counted, [server(2).to_string()]);
 }

@@ -1,6 +1,6 @@
 //! Servers that never answer, stop answering, or are gone.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
 use stanchion_postgres::{ConnectionConfig, Kind, Query};
@@ -84,6 +84,51 @@ async fn a_frozen_server_does_not_collect_those_who_wait() {
             .all(|one| one.as_ref().err().unwrap().kind() == Kind::Exhausted)
     );
     drop(held);
+    assert!(pools.get(&frozen).await.err().unwrap().was_not_tried());
+    proxy.restore().await;
+    wait::eventually(WAIT_TIMEOUT, "the server again", || async {
+        pools.get(&frozen).await.ok()
+    })
+    .await;
+}
+
+/// A pass on a frozen server ends at its own deadline, long before the timeout of its statement. The others must not each
+/// wait for theirs.
+#[tokio::test]
+async fn a_task_that_gives_up_on_a_frozen_server_opens_the_circuit() {
+    let database = Database::of(Version::V15).await;
+    let proxy = Proxy::postgres(database.server().address()).await;
+    let frozen = target(&through(&database, &proxy));
+    let pools = pools(|settings| settings.timeouts.connect = Duration::from_secs(1));
+    let mut losses = pools.losses();
+    let (first, second) = (
+        pools.get(&frozen).await.unwrap(),
+        pools.get(&frozen).await.unwrap(),
+    );
+    let deadline = Duration::from_millis(1500);
+    // A question that takes as long on a server that answers others is no sign.
+    let begun = Instant::now();
+    let slow = tokio::spawn(async move { first.query(&Query::new("SELECT pg_sleep(3600)")).await.is_ok() });
+    wait::eventually(WAIT_TIMEOUT, "other answers", async || {
+        second.query(&Query::new("SELECT 1")).await.unwrap();
+        begun.elapsed() > deadline
+    })
+    .await;
+    slow.abort();
+    assert!(slow.await.unwrap_err().is_cancelled());
+    assert!(!super::counts(&pools).broken);
+
+    proxy.hold();
+    let begun = Instant::now();
+    let frozen_out = tokio::spawn(async move { second.query(&Query::new("SELECT 1")).await.is_ok() });
+    wait::eventually(WAIT_TIMEOUT, "the deadline of the task", async || {
+        begun.elapsed() > deadline
+    })
+    .await;
+    frozen_out.abort();
+    assert!(frozen_out.await.unwrap_err().is_cancelled());
+    assert!(super::counts(&pools).broken);
+    assert!(losses.next().now_or_never().is_some());
     assert!(pools.get(&frozen).await.err().unwrap().was_not_tried());
     proxy.restore().await;
     wait::eventually(WAIT_TIMEOUT, "the server again", || async {

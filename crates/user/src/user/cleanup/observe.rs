@@ -76,7 +76,8 @@ pub(super) async fn observe(
     };
     let provisioned = cleanup.before.username.is_some();
     // Objects on a server that may no longer be used are removed nevertheless.
-    let server = match server::resolve(read, setup, cleanup.instance.as_ref(), provisioned).await {
+    let server = match server::resolve_for_cleanup(read, setup, cleanup.instance.as_ref(), provisioned).await
+    {
         Ok(Access::Open(server) | Access::Withdrawn(server)) => server,
         // There is no server on which anything could have been created.
         Err(problem) if !provisioned && problem.is(Cause::InstanceMissing) => return Ok(None),

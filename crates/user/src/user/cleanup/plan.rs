@@ -215,7 +215,7 @@ impl<'a> NewOwner<'a> {
         // Somebody with ADMIN OPTION on a role can make a keeper a member of it. The keeper leaves it; only where the
         // administrator may lack the right to that, another keeper is preferred.
         let revokes = server.attributes.superuser || server.version < BOUND_CREATEROLE;
-        let free = |facts: &KeeperFacts| is_ours(facts) && (revokes || facts.powerless);
+        let free = |facts: &KeeperFacts| is_ours(facts) && (revokes || facts.powerless());
         let chosen = keeper.choose(found, free);
         let Some((keeper, is_there)) = chosen.or_else(|| keeper.choose(found, is_ours)) else {
             return Err(blocked(format!(

@@ -13,6 +13,7 @@ use super::frames::{self, Request};
 use super::link::Link;
 use super::{Health, Sql};
 use crate::disturbance::{Effect, Moment, Which};
+use crate::scenario::CANARY;
 
 type Carried = (Option<Link>, io::Result<Vec<u8>>);
 
@@ -140,6 +141,11 @@ async fn carry(sql: Sql, mut link: Link, sent: Vec<u8>, request: Request) -> Car
     }
     if request.writes {
         network.record().writes(replica, &format!("sql {shape}"));
+    }
+    if sent.windows(CANARY.len()).any(|part| part == CANARY.as_bytes()) {
+        network
+            .record()
+            .violate(format!("a secret is sent to PostgreSQL in {shape}"));
     }
     note("");
     let answer = link.exchange(&sent, &request).await;

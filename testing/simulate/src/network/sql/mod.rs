@@ -106,6 +106,20 @@ impl Hub {
     }
 }
 
+/// A network without any server: each connection is refused.
+struct Nobody;
+
+impl Dial for Nobody {
+    fn dial(&self, _: SocketAddr) -> BoxFuture<'static, io::Result<Box<dyn Wire>>> {
+        Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
+    }
+}
+
+/// Refuses each connection.
+pub fn nobody() -> Dialer {
+    Dialer::new(Nobody)
+}
+
 /// A replica's way to the server.
 #[derive(Clone)]
 struct Sql {

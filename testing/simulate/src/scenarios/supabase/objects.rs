@@ -1,4 +1,4 @@
-//! The objects of the story, and what happens to them.
+//! The objects of the scenario, and what happens to them.
 
 use rand::Rng as _;
 use rand::rngs::StdRng;
@@ -106,6 +106,9 @@ pub(super) fn project(name: &str, random: &mut StdRng) -> Value {
     }
     if name != PROJECTS[0] {
         spec["pooler"] = json!({});
+    }
+    if random.random_bool(0.2) {
+        spec["auth"]["serviceAccountName"] = json!("default");
     }
     if random.random_bool(0.3) {
         spec["imgproxy"] = json!({});
