@@ -1,6 +1,5 @@
 //! A session's stream: what the driver writes is kept until the server has to answer it, and is then carried.
 
-use std::future::pending;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
@@ -11,7 +10,7 @@ use tokio::time::sleep;
 
 use super::frames::{self, Request};
 use super::link::Link;
-use super::{Health, Sql};
+use super::{Health, Hub, Sql};
 use crate::disturbance::{Effect, Moment, Which};
 use crate::scenario::CANARY;
 
@@ -135,7 +134,7 @@ async fn carry(sql: Sql, mut link: Link, sent: Vec<u8>, request: Request) -> Car
         (_, Health::Silent) | (Some(Effect::Silence(Moment::Before)), _) => {
             note(" is lost");
             // The session keeps what it holds, as one does whose client has vanished.
-            pending::<()>().await;
+            return broken(hub).await;
         }
         _ => {}
     }
@@ -158,7 +157,7 @@ async fn carry(sql: Sql, mut link: Link, sent: Vec<u8>, request: Request) -> Car
         }
         Some(Effect::Silence(Moment::After)) => {
             note(" is done and its answer lost");
-            pending().await
+            broken(hub).await
         }
         Some(Effect::LateAnswer(more)) => {
             sleep(more).await;
@@ -166,4 +165,10 @@ async fn carry(sql: Sql, mut link: Link, sent: Vec<u8>, request: Request) -> Car
         }
         _ => (Some(link), answer),
     }
+}
+
+/// A request that nobody answers ends when the server breaks its connections, as an idle one does.
+async fn broken(hub: &Hub) -> Carried {
+    hub.clone().down().await;
+    (None, Err(io::ErrorKind::ConnectionReset.into()))
 }

@@ -20,6 +20,13 @@ pub(super) fn comparable(end: &mut Value) {
     for project in each(objects, PROJECT) {
         let status = &mut project["status"];
         status["keys"] = Value::Null;
+        let conditions = status["conditions"].as_array_mut().into_iter().flatten();
+        for keys in conditions
+            .filter(|condition| condition["type"] == "SecretsReady" && condition["status"] == "True")
+        {
+            keys["reason"] = Value::Null;
+            keys["message"] = Value::Null;
+        }
         for dependency in ["postgresql", "s3"] {
             status["dependencies"][dependency]["latencyMs"] = Value::Null;
         }
@@ -67,12 +74,12 @@ fn each(objects: &mut Value, kind: Kind) -> impl Iterator<Item = &mut Value> {
     objects.flat_map(Map::values_mut)
 }
 
-/// Whether a key or a variable is there because keys were replaced. A project whose keys are made after the request to replace
-/// them has nothing to replace: that shows the way.
+/// Whether a key or a variable is there because keys are replaced. A project whose keys are made after the request to replace
+/// them has nothing to replace, and two requests are one for an operator that sees only the second: that shows the way.
 fn is_of_rotation(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.split(['-', '_'])
-        .any(|word| word == "next" || word == "previous")
+        .any(|word| ["next", "published", "previous"].contains(&word))
 }
 
 /// The gateway also accepts keys that were replaced: of its routes, the names and targets are compared.
