@@ -52,7 +52,7 @@ pub(crate) async fn run(binary: &Path, rounds: usize) -> bool {
     followed(&users, "probe", 1).await.expect("the operator works");
     let (load, changes) = load(users.clone());
     println!(
-        "| the leader gets | takeovers | median | worst | goal | statements of two leaders | writes of two leaders |"
+        "| the leader gets | takeovers | median | worst | goal | changes of the former leader | its writes | its reads |"
     );
     println!("|---|---:|---:|---:|---:|---:|---:|---:|");
     let (mut held, mut limit, mut examples) = (true, 1, Vec::new());
