@@ -294,7 +294,7 @@ async fn every_example_is_ready_and_survives_an_upgrade_a_rollback_and_an_uninst
     let previous = match previous::unpack(&chart().join("../.."), &scratch) {
         Ok(previous) => previous,
         Err(missing) => {
-            let why = missing.why(std::env::var_os("CI").is_some());
+            let why = missing.why(std::env::var_os("GITHUB_ACTIONS").is_some());
             report::skipped("chart::every_example_is_ready", why);
             return;
         }

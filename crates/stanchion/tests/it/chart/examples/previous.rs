@@ -21,7 +21,7 @@ pub(super) enum Missing {
 }
 
 impl Missing {
-    /// For the list of skipped tests. In CI, a clone that lacks its history is a mistake in the CI configuration, and a test
+    /// For the list of skipped tests. In the workflow, a clone that lacks its history is a mistake of the workflow, and a test
     /// that it skips looks like one that passes.
     pub(super) fn why(self, is_ci: bool) -> &'static str {
         let why = match self {
